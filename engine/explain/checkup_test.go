@@ -198,7 +198,7 @@ func TestWhoIsOlder(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0)
 	ours := map[snapshot.Ref]time.Time{}
 	for o := range state.Output.Objects {
-		if o.Ref.Kind == snapshot.ServiceEntry || o.Ref.Kind == snapshot.Sidecar {
+		if o.Ref.Kind == snapshot.ServiceEntry || o.Ref.Kind == snapshot.Sidecar || o.Ref.Kind == snapshot.VirtualService {
 			ours[o.Ref] = at
 		}
 	}
@@ -208,6 +208,11 @@ func TestWhoIsOlder(t *testing.T) {
 		}
 		for _, o := range c.OfMeshes[snapshot.Sidecar] {
 			o.SetCreationTimestamp(metav1.NewTime(at.Add(-time.Hour)))
+		}
+	}
+	for _, c := range state.Input.Clusters {
+		for _, o := range c.OfMeshes[snapshot.VirtualService] {
+			o.SetCreationTimestamp(metav1.NewTime(at.Add(time.Minute)))
 		}
 	}
 	index := explain.New(state)
@@ -222,5 +227,5 @@ func TestWhoIsOlder(t *testing.T) {
 	}
 	slices.Sort(said)
 	const byHand, generated = ": it is older than the generated one, and applies", ": the generated one is older, and applies"
-	assert.Equal(t, []string{"my-legacy" + generated, "my-page" + byHand, "my-ratings" + byHand, "my-virtual-entry" + byHand}, slices.Compact(said))
+	assert.Equal(t, []string{"my-legacy" + generated, "my-page" + byHand, "my-ratings" + byHand, "my-reviews" + generated, "my-virtual-entry" + byHand, "with-labels" + generated}, slices.Compact(said))
 }

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/meshctl/meshctl/engine/access"
-	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -21,7 +20,7 @@ func (x *Index) guardsOf(d *snapshot.DestinationPlan, with map[string]string) []
 		return nil
 	}
 	of := &snapshot.PodQuery{Mesh: d.Mesh, Namespace: k.Ref.Namespace}
-	pods := podsOf(x.clusters[d.Mesh.Cluster], k)
+	pods := podsOf(x.clusters[d.Mesh.Cluster], k.Ref.Namespace, k.WorkloadSelectorLabels)
 	for _, e := range endpointsOf(d, with) {
 		labels, found := pods[e.IpAddress]
 		if !found {
@@ -35,12 +34,12 @@ func (x *Index) guardsOf(d *snapshot.DestinationPlan, with map[string]string) []
 	return x.byHand[d.Mesh].Guards(of)
 }
 
-// podsOf are the labels of the pods of a service, by address.
-func podsOf(c *snapshot.Cluster, k *discoveryv1.KubeService) map[string]map[string]string {
+// podsOf are the labels of the pods that a selector selects, by address.
+func podsOf(c *snapshot.Cluster, namespace string, selector map[string]string) map[string]map[string]string {
 	out := map[string]map[string]string{}
-	at, _ := slices.BinarySearchFunc(c.Pods, k.Ref.Namespace, func(p *corev1.Pod, namespace string) int { return strings.Compare(p.Namespace, namespace) })
-	for ; at < len(c.Pods) && c.Pods[at].Namespace == k.Ref.Namespace; at++ {
-		if p := c.Pods[at]; hasLabels(p.Labels, k.WorkloadSelectorLabels) {
+	at, _ := slices.BinarySearchFunc(c.Pods, namespace, func(p *corev1.Pod, namespace string) int { return strings.Compare(p.Namespace, namespace) })
+	for ; at < len(c.Pods) && c.Pods[at].Namespace == namespace; at++ {
+		if p := c.Pods[at]; hasLabels(p.Labels, selector) {
 			out[p.Status.PodIP] = p.Labels
 			for _, also := range p.Status.PodIPs {
 				out[also.IP] = p.Labels
@@ -48,6 +47,32 @@ func podsOf(c *snapshot.Cluster, k *discoveryv1.KubeService) map[string]map[stri
 		}
 	}
 	return out
+}
+
+// gatewayRefuses says why the gateways of a mesh do not pass on connections that they do not read, and that present nobody to
+// them; empty if they do.
+func (x *Index) gatewayRefuses(mesh *snapshot.MeshPlan, gateways []snapshot.GatewayPlan) string {
+	hand := x.byHand[mesh]
+	if hand == nil || mesh.Limited {
+		return ""
+	}
+	for _, gw := range gateways {
+		of := &snapshot.PodQuery{Mesh: mesh, Namespace: gw.Service.Namespace}
+		for _, labels := range podsOf(x.clusters[mesh.Cluster], gw.Service.Namespace, gw.Selector) {
+			of.Pods = append(of.Pods, labels)
+		}
+		isOpen := mesh.DenyByDefault != nil && mesh.IsOpenGateway(gw.Service)
+		for _, g := range hand.Guards(of) {
+			none := snapshot.Ref{}
+			switch r := g.Decide(&snapshot.Call{PodPort: gw.ContainerPort}); {
+			case r.Denied != none:
+				return byHandName(r.Denied) + " denies connections to east-west gateway " + shortName(gw.Service)
+			case r.Closed != none && r.Allowed == none && !isOpen:
+				return byHandName(r.Closed) + " lets east-west gateway " + shortName(gw.Service) + " take only what a policy allows, and none allows connections to it"
+			}
+		}
+	}
+	return ""
 }
 
 // accessByHand are users' objects that decide who may call a Destination, but for those that only ask for identities.
@@ -103,7 +128,7 @@ func (x *Index) judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how 
 			call.Caller = nil
 			unidentified = fmt.Sprintf("the callers present no identity, as %s turns mutual TLS off for port %d of the pods", byHandName(by), call.PodPort)
 		case tls == snapshot.TLSMutual && how.plain != nil:
-			return judged{verdict: Refused, byHand: true, reason: fmt.Sprintf("%s takes only mutual TLS, and %s sets TLS mode %s", byHandName(by), kindAndName(how.plain.Origin.Ref), how.plain.Value)}
+			return judged{verdict: Unreachable, byHand: true, reason: fmt.Sprintf("%s takes only mutual TLS, and %s sets TLS mode %s", byHandName(by), kindAndName(how.plain.Origin.Ref), how.plain.Value)}
 		}
 	}
 	out := judged{ours: access.Allows(d, from, &call)}

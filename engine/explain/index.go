@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -39,6 +40,8 @@ type Index struct {
 	// with the reason. See Observe.
 	drifts     map[snapshot.Ref][]snapshot.Drift
 	unobserved map[string]string
+	// created is when the generated objects of which age decides were.
+	created map[snapshot.Ref]time.Time
 }
 
 // New indexes a State. It does not change it.

@@ -54,6 +54,7 @@ func (x *Index) Observe(serving *snapshot.Serving, leads bool, observed *snapsho
 		return
 	}
 	x.unobserved = observed.Unread
+	x.created = observed.Created
 	x.sayWhoIsOlder(observed.Created)
 	drifts := map[snapshot.Ref]*snapshot.Drift{}
 	for i := range observed.Drifts {

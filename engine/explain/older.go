@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,7 +76,11 @@ func (x *Index) generatedFor(beside snapshot.Ref, hosts []string) snapshot.Ref {
 			continue
 		}
 		spec, ok := o.Content.Spec.(interface{ GetHosts() []string })
-		if ok && slices.ContainsFunc(spec.GetHosts(), func(host string) bool { return slices.Contains(hosts, host) }) {
+		if ok && slices.ContainsFunc(spec.GetHosts(), func(host string) bool {
+			return slices.ContainsFunc(hosts, func(h string) bool {
+				return h == host || !strings.Contains(h, ".") && strings.HasPrefix(host, h+"."+beside.Namespace+".svc.")
+			})
+		}) {
 			return o.Ref
 		}
 	}

@@ -1,6 +1,13 @@
 package explain
 
-import "github.com/meshctl/meshctl/engine/access"
+import (
+	"maps"
+	"strings"
+
+	"github.com/meshctl/meshctl/engine/access"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
 
 // Request is an HTTP or gRPC request.
 type Request struct {
@@ -29,4 +36,34 @@ func (r Request) complete() Request {
 // proxied is the request as proxies compare it.
 func (r Request) proxied() access.Request {
 	return access.Request{Method: r.Method, Path: r.Path, Headers: r.Headers}
+}
+
+// changed is the question about a request as it leaves the proxies of the callers. They change headers for a target first, and
+// then for the route, and remove before they add (Envoy, HeaderParser.evaluateHeaders).
+func (q *query) changed(target *networkingv1.HeaderManipulation, route *snapshot.WithOrigin[networkingv1.HeaderManipulation]) *query {
+	list := []*networkingv1.HeaderManipulation{target}
+	if route != nil {
+		list = append(list, &route.Value)
+	}
+	out := *q
+	out.request.Headers = maps.Clone(q.request.Headers)
+	for _, m := range list {
+		if m == nil {
+			continue
+		}
+		if out.request.Headers == nil {
+			out.request.Headers = map[string]string{}
+		}
+		for _, name := range m.RemoveRequestHeaders {
+			delete(out.request.Headers, strings.ToLower(name))
+		}
+		for name, value := range m.AppendRequestHeaders {
+			name = strings.ToLower(name)
+			if have, found := out.request.Headers[name]; found {
+				value = have + "," + value
+			}
+			out.request.Headers[name] = value
+		}
+	}
+	return &out
 }

@@ -197,7 +197,15 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 	if view != nil {
 		out.Settings = viewSettings(d, view)
 	}
-	if !isHTTP(*port) {
+	if isHTTP(*port) {
+		byHand, applies := q.routeByHand(out, d, view != nil && len(view.Routes) > 0)
+		if out.Verdict != "" {
+			return
+		}
+		if applies {
+			route = byHand
+		}
+	} else {
 		route = nil
 		if view != nil && len(view.Routes) > 0 {
 			out.Notes = append(out.Notes, fmt.Sprintf("port %d is for %s: no route and no setting for requests applies", port.Port, snapshot.PortProtocol(*port)))
@@ -210,10 +218,14 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 		out.Route, q.action = &r, route.Action
 	}
 	if route == nil || route.Action.Targets == nil {
+		if route != nil {
+			q = q.changed(nil, route.Action.Headers)
+		}
 		out.Outcomes = divide(q.destinationOutcomes(d, q.request.Port, ""), whole)
 		return
 	}
 	for i, target := range route.Action.Targets.Value {
+		q := q.changed(target.Headers, route.Action.Headers)
 		if described := &out.Route.Targets[i]; described.Share > 0 {
 			out.Outcomes = append(out.Outcomes, q.targetOutcomes(target, described)...)
 		}
@@ -236,6 +248,8 @@ func (q *query) targetOutcomes(t snapshot.Target, described *Target) []Outcome {
 		out = q.destinationOutcomes(d, t.Port, t.Subset)
 	case v != nil:
 		out = q.virtualOutcomes(v, t.Subset)
+	case t.Place != snapshot.PlaceOutside:
+		out = []Outcome{{Verdict: Unknown, Port: t.Port, Reason: t.Host + " is no service that was discovered"}}
 	default:
 		out = []Outcome{{Verdict: Allowed, Destination: t.Destination, Port: t.Port, Reason: "it is outside of all clusters: what becomes of the requests is not known"}}
 	}

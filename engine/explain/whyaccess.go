@@ -14,20 +14,33 @@ import (
 // destinationOutcomes are where requests for a port and subset of a Destination end: more than one if not all pods are alike.
 func (q *query) destinationOutcomes(d *snapshot.DestinationPlan, port uint32, subset string) []Outcome {
 	out := Outcome{
-		Destination: d.Ref, Host: d.LocalFQDN, Port: port, Cluster: q.clusterOf(d.Ref), Subset: subset,
-		Endpoints: q.behind(snapshot.Target{Destination: d.Ref, Subset: subset}), service: serviceRef(d),
+		Destination: d.Ref, Host: d.LocalFQDN, Port: port, Cluster: q.clusterOf(d.Ref), Subset: subset, service: serviceRef(d),
 	}
 	if d.Mesh == nil || !reaches(q.mesh, d) {
 		out.Verdict, out.Reason = Unreachable, "callers in mesh "+q.mesh.Ref.Name+" have no name for it"
 		return []Outcome{out}
 	}
 	out.Host = hostFrom(q.mesh, d)
+	endpoints, with, unknown := q.podsOfSubset(d, subset)
+	if unknown != "" {
+		out.Verdict, out.Reason = Unreachable, unknown
+		return []Outcome{out}
+	}
+	if out.service != nil {
+		ready := len(endpoints)
+		out.Endpoints = &ready
+	}
 	out.Hops = q.hops(d, port, subset)
 	if reason := q.trustMissing(d); reason != "" {
 		out.Verdict, out.Reason = Unreachable, reason
 		return []Outcome{out}
 	}
-	with, _ := subsetLabels(d, subset)
+	if d.ThroughGateways(q.mesh) {
+		if reason := q.gatewayRefuses(d.Mesh, d.Mesh.Gateways); reason != "" {
+			out.Verdict, out.Reason = Unreachable, reason
+			return []Outcome{out}
+		}
+	}
 	return q.decided(out, d, port, connectionTo(d, q.mesh), with)
 }
 
@@ -325,17 +338,23 @@ func (q *query) virtualOutcomes(v *snapshot.VirtualDestinationPlan, subset strin
 			}
 		}
 	}
-	return markIdle(out)
+	out = markIdle(out)
+	for i := range out {
+		o := &out[i]
+		failsOver := slices.ContainsFunc(out, func(next Outcome) bool { return next.Priority > o.Priority })
+		if failsOver && !o.Idle && o.Verdict == Unreachable && o.Endpoints != nil && *o.Endpoints > 0 {
+			o.Verdict, o.Reason = Unknown, o.Reason+"; once outlier detection has excluded these pods, requests go to the next"
+		}
+	}
+	return out
 }
 
 // backingOutcomes are where requests for a service behind a VirtualDestination end: its mesh need not
 // federate the service itself.
 func (q *query) backingOutcomes(view *snapshot.VirtualView, d *snapshot.DestinationPlan, target *snapshot.VirtualTarget, subset string, with map[string]string) []Outcome {
 	port, identity := target.Backing.Port.Port, q.identity
-	how := connection{plain: view.WithoutIdentity(), foreign: d.Mesh.Ref != q.mesh.Ref}
-	if how.plain == nil && view.PassedAs == "" {
-		how.mutual = view.TLS
-	}
+	// What its pods take, Istio looks up by the namespace of the generated object: callers of their own mesh know nothing of it, either.
+	how := connection{plain: view.WithoutIdentity(), foreign: true}
 	if how.plain != nil {
 		identity = ""
 	}
@@ -346,7 +365,11 @@ func (q *query) backingOutcomes(view *snapshot.VirtualView, d *snapshot.Destinat
 		out.Hops = append(out.Hops, Hop{To: "east-west gateway of " + d.Mesh.Cluster, Cluster: d.Mesh.Cluster, Identity: identity, Addresses: addressesOf(target.Through)})
 	}
 	out.Hops = append(out.Hops, pods)
-	if reason := q.trustMissing(d); reason != "" {
+	reason := q.trustMissing(d)
+	if reason == "" && len(target.Through) > 0 {
+		reason = q.gatewayRefuses(d.Mesh, target.Through)
+	}
+	if reason != "" {
 		out.Verdict, out.Reason = Unreachable, reason
 		return []Outcome{out}
 	}

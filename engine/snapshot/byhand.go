@@ -1,6 +1,10 @@
 package snapshot
 
-import discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+import (
+	"time"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+)
 
 // ByHand is what users wrote for a mesh themselves in one cluster, beside what is generated. The inspector of the kind of mesh
 // makes it (Dialect.Inspect), and knows what its objects decide. All lists are ascending by Ref.
@@ -23,9 +27,33 @@ type ByHand interface {
 	Hides(of *HostQuery, callers *PodQuery) (Intersection, bool)
 	// HidesAll are the objects because of which some proxies of a mesh know none of the generated names that end with a suffix.
 	HidesAll(suffix string, mesh *MeshPlan) []Intersection
+	// RoutesFor are those objects of Routes that callers in a namespace see, with what they do, the one that proxies use first.
+	RoutesFor(of *HostQuery, namespace string) []HandRoutes
+	// SubsetLabels are the labels of the pods of a subset of a host that one of Connections defines; false if none does.
+	SubsetLabels(of *HostQuery, namespace, subset string) (map[string]string, bool)
 	// Guards are what decides about calls to pods beside AccessPolicies, one for each group of pods about which the same objects
 	// decide; none if nothing does.
 	Guards(of *PodQuery) []Guard
+}
+
+// HandRoutes is how an object that a user wrote routes the requests for a host.
+type HandRoutes struct {
+	Ref Ref
+	// First: it is used before generated objects for the host. Else the older of the two is.
+	First bool
+	// Pattern: it is for several hosts, and used only if nothing is for this one.
+	Pattern bool
+	Created time.Time
+	// Routes are tried in this order; what none of them takes is answered with status 404.
+	Routes []HandRoute
+}
+
+// HandRoute is one route. Its targets have hosts as the mesh knows them, and no Destinations.
+type HandRoute struct {
+	Match  Match
+	Action *Action
+	// MatchUnknown and ActionUnknown say what of them is not evaluated; empty if all is.
+	MatchUnknown, ActionUnknown string
 }
 
 // PodQuery asks about pods of a namespace.

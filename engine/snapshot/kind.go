@@ -208,7 +208,7 @@ var kinds = [kindCount]KindInfo{
 	ServiceEntry:        optional(istioNetworking, "v1", "ServiceEntry", "serviceentries", Write).with(Relates | Hosts | Aged).byHand(),
 	Gateway:             optional(istioNetworking, "v1", "Gateway", "gateways", Write).with(Relates),
 	DestinationRule:     optional(istioNetworking, "v1", "DestinationRule", "destinationrules", Write).with(Relates | Hosts).byHand(),
-	VirtualService:      optional(istioNetworking, "v1", "VirtualService", "virtualservices", Write).with(Relates | Routes | Hosts).byHand(),
+	VirtualService:      optional(istioNetworking, "v1", "VirtualService", "virtualservices", Write).with(Relates | Routes | Hosts | Aged).byHand(),
 	Sidecar:             optional(istioNetworking, "v1", "Sidecar", "sidecars", Write).with(Aged).byHand(),
 	EnvoyFilter:         optional(istioNetworking, "v1alpha3", "EnvoyFilter", "envoyfilters", Write),
 	AuthorizationPolicy: optional(istioSecurity, "v1", "AuthorizationPolicy", "authorizationpolicies", Write).with(Guards).byHand(),

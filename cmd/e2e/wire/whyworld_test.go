@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -39,6 +40,8 @@ type world struct {
 	round   int
 	// documents are the policies.
 	documents string
+	// written are objects of Istio in each cluster, beside these.
+	written map[string]string
 }
 
 // reclusive is the only caller with a ServiceDependency: it knows no service but ratings of its
@@ -61,7 +64,7 @@ func knows(from proxies.Pod, to service) bool {
 // newWorld has random policies instead of those of the demo, for the time of the test.
 func newWorld(t *testing.T, e *environment, random *rand.Rand) *world {
 	t.Helper()
-	w := &world{environment: e, random: random}
+	w := &world{environment: e, random: random, written: map[string]string{}}
 	pods, err := e.pods(t.Context())
 	require.NoError(t, err)
 	for _, p := range pods {
@@ -74,6 +77,9 @@ func newWorld(t *testing.T, e *environment, random *rand.Rand) *world {
 	})
 	w.page = e.pod(t, "cluster-1", "productpage-v1")
 	t.Cleanup(func() {
+		for name := range w.clusters {
+			w.write(t, name, "")
+		}
 		e.without(t, "reviews.global")
 		e.apply(t, string(manifests.Policies()))
 		waittest.NoError(t, "the policies of the demo are in force", func() error {
@@ -108,14 +114,81 @@ func (w *world) next(t *testing.T) {
 	w.round++
 	w.documents = w.traffic() + w.access()
 	begin := time.Now()
+	written := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(w.clusters)) {
+		written[name] = w.byHand()
+		w.write(t, name, written[name])
+	}
 	defer func() {
 		if t.Failed() {
-			t.Log(w.documents)
+			t.Log(w.documents, written)
 		}
 	}()
 	w.apply(t, w.documents)
 	waittest.NoError(t, "the policies are in force", func() error { return w.inForce(t.Context()) })
-	t.Logf("round %d: in force after %s", w.round, time.Since(begin).Round(time.Millisecond))
+	t.Logf("round %d: in force after %s, beside %v", w.round, time.Since(begin).Round(time.Millisecond), w.written)
+}
+
+// write replaces what users wrote in a cluster.
+func (w *world) write(t *testing.T, cluster, documents string) {
+	t.Helper()
+	client, err := w.clusters[cluster].Client()
+	require.NoError(t, err)
+	if before := w.written[cluster]; before != "" {
+		require.NoError(t, client.DeleteYAML(context.WithoutCancel(t.Context()), []byte(before)))
+	}
+	w.written[cluster] = documents
+	if documents != "" {
+		require.NoError(t, client.ApplyYAML(context.WithoutCancel(t.Context()), []byte(documents)))
+	}
+}
+
+// byHand draws what users of a cluster write for its Istio.
+func (w *world) byHand() string {
+	var out strings.Builder
+	for i := range w.random.IntN(4) {
+		namespace := w.draw("bookinfo", "bookinfo", "bookinfo", "istio-system")
+		spec := w.draw("", "selector: {matchLabels: {app: ratings}}, ", "selector: {matchLabels: {app: reviews}}, ", "selector: {matchLabels: {version: v1}}, ", "selector: {matchLabels: {app: gone}}, ") +
+			w.draw("action: DENY", "action: DENY", "action: ALLOW", "action: AUDIT") + ", rules: [" + w.rule() + w.some(0.4, func() string { return ", " + w.rule() }) + "]"
+		fmt.Fprintf(&out, "---\napiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: by-hand-%d, namespace: %s}\nspec: {%s}\n", i, namespace, spec)
+	}
+	for i := range w.random.IntN(3) {
+		spec := w.draw("", "selector: {matchLabels: {app: ratings}}, ", "selector: {matchLabels: {app: reviews, version: v1}}, ", "selector: {matchLabels: {app: details}}, ")
+		mode := "mtls: {mode: " + w.draw("STRICT", "PERMISSIVE", "DISABLE") + "}"
+		if spec != "" {
+			mode += w.some(0.4, func() string { return ", portLevelMtls: {9080: {mode: " + w.draw("STRICT", "DISABLE", "UNSET") + "}}" })
+		}
+		fmt.Fprintf(&out, "---\napiVersion: security.istio.io/v1\nkind: PeerAuthentication\nmetadata: {name: by-hand-%d, namespace: bookinfo}\nspec: {%s%s}\n", i, spec, mode)
+	}
+	if w.random.IntN(2) == 0 { // of two for a host, the mesh uses the older one
+		host := w.draw("ratings", "reviews", "ratings.bookinfo.svc.cluster-1.global", "reviews.bookinfo.svc.cluster-2.global")
+		fmt.Fprintf(&out, "---\napiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: by-hand, namespace: bookinfo}\nspec: {hosts: [%s], http: [{fault: {abort: {httpStatus: 419, percentage: {value: 100}}}, route: [{destination: {host: %[1]s}}]}]}\n", host)
+	}
+	return out.String()
+}
+
+// rule draws a rule of an AuthorizationPolicy. None is for what is never sent: the others would then be all that there is.
+func (w *world) rule() string {
+	var parts []string
+	for _, p := range []string{
+		w.some(0.6, func() string {
+			return "from: [{source: {" + w.draw("namespaces: [bookinfo]", "namespaces: ['book*'], notPrincipals: ['*/sa/bookinfo-productpage']", "principals: ['*/sa/bookinfo-productpage']",
+				"principals: ['cluster.local/ns/bookinfo/sa/bookinfo-reviews']", "principals: ['*']", "notPrincipals: ['*']", "serviceAccounts: [bookinfo/bookinfo-ratings]", "notNamespaces: [bookinfo]",
+				"namespaces: [elsewhere]", "ipBlocks: [203.0.113.0/24]", "requestPrincipals: ['*']") + "}}]"
+		}),
+		w.some(0.7, func() string {
+			return "to: [{operation: {" + w.draw("methods: [GET]", "methods: [POST], paths: ['/a/*']", "paths: ['/a/*']", "paths: ['*.json', /other]", "notPaths: ['/a/*', '/round*']", "paths: ['/{*}/1']",
+				"notMethods: [GET, POST]", "ports: ['9080']", "ports: ['9999']", "hosts: ['*.global:9080']") + "}}]"
+		}),
+		w.some(0.3, func() string {
+			return "when: [{key: " + w.draw("'request.headers[x-user]', values: ['yes']", "'request.headers[X-User]', notValues: ['yes']", "'request.headers[x-user]', values: ['*']", "source.namespace, values: [bookinfo]", "destination.port, values: ['9080']") + "}]"
+		}),
+	} {
+		if p != "" {
+			parts = append(parts, p)
+		}
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
 }
 
 // told is a policy that proxies show to have, which takes no request of draw, as none has such a

@@ -69,6 +69,14 @@ func (h *byHand) Hides(*snapshot.HostQuery, *snapshot.PodQuery) (snapshot.Inters
 // HidesAll implements snapshot.ByHand.
 func (h *byHand) HidesAll(string, *snapshot.MeshPlan) []snapshot.Intersection { return nil }
 
+// RoutesFor implements snapshot.ByHand.
+func (h *byHand) RoutesFor(*snapshot.HostQuery, string) []snapshot.HandRoutes { return nil }
+
+// SubsetLabels implements snapshot.ByHand.
+func (h *byHand) SubsetLabels(*snapshot.HostQuery, string, string) (map[string]string, bool) {
+	return nil, false
+}
+
 // Guards implements snapshot.ByHand.
 func (h *byHand) Guards(*snapshot.PodQuery) []snapshot.Guard { return nil }
 

@@ -3,6 +3,7 @@ package istio
 import (
 	"slices"
 	"strings"
+	"time"
 
 	security "istio.io/api/security/v1beta1"
 	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
@@ -15,6 +16,8 @@ import (
 // handWritten is an index of the Istio objects of one cluster that users wrote.
 type handWritten struct {
 	virtualServices, destinationRules, serviceEntries hostIndex
+	virtualServiceOf                                  map[snapshot.Ref]*istionetworkingv1.VirtualService
+	destinationRuleOf                                 map[snapshot.Ref]*istionetworkingv1.DestinationRule
 	// By namespace.
 	authorizationPolicies map[string][]*istiosecurityv1.AuthorizationPolicy
 	peerAuthentications   map[string][]*istiosecurityv1.PeerAuthentication
@@ -36,6 +39,7 @@ type handWrittenObject struct {
 	ref snapshot.Ref
 	// exportTo is as written; empty means that the mesh's settings say it.
 	exportTo []string
+	created  time.Time
 }
 
 // inspect leaves out what the management plane generated. What another one did is
@@ -43,17 +47,20 @@ type handWrittenObject struct {
 func inspect(c *snapshot.Cluster, plane snapshot.Plane) snapshot.ByHand {
 	isHandWritten := func(o metav1.Object) bool { return !plane.Generated(o.GetLabels(), c.Name) }
 	h := &handWritten{
+		virtualServiceOf: map[snapshot.Ref]*istionetworkingv1.VirtualService{}, destinationRuleOf: map[snapshot.Ref]*istionetworkingv1.DestinationRule{},
 		from: c, authorizationPolicies: map[string][]*istiosecurityv1.AuthorizationPolicy{},
 		peerAuthentications: map[string][]*istiosecurityv1.PeerAuthentication{}, sidecars: map[string][]*istionetworkingv1.Sidecar{},
 	}
 	for o := range snapshot.Each[*istionetworkingv1.VirtualService](c.OfMeshes[snapshot.VirtualService]) {
-		if isHandWritten(o) && (len(o.Spec.Gateways) == 0 || slices.Contains(o.Spec.Gateways, "mesh")) {
+		if isHandWritten(o) && (len(o.Spec.Gateways) == 0 || slices.Contains(o.Spec.Gateways, meshGateway)) {
+			h.virtualServiceOf[snapshot.Ref{Kind: snapshot.VirtualService, Cluster: c.Name, Namespace: o.Namespace, Name: o.Name}] = o
 			h.virtualServices.add(c, snapshot.VirtualService, o, o.Spec.Hosts, o.Spec.ExportTo)
 		}
 	}
 	for o := range snapshot.Each[*istionetworkingv1.DestinationRule](c.OfMeshes[snapshot.DestinationRule]) {
 		if isHandWritten(o) {
 			exportTo := o.Spec.ExportTo
+			h.destinationRuleOf[snapshot.Ref{Kind: snapshot.DestinationRule, Cluster: c.Name, Namespace: o.Namespace, Name: o.Name}] = o
 			if o.Spec.WorkloadSelector != nil {
 				exportTo = []string{ownNamespace} // whatever it says (Istio, PushContext.setDestinationRules)
 			}
@@ -102,7 +109,7 @@ func (h *handWritten) Empty() bool {
 // add indexes an object by its hosts as Istio reads them: a name without dots is a
 // service of the object's namespace.
 func (x *hostIndex) add(c *snapshot.Cluster, kind snapshot.Kind, o metav1.Object, hosts, exportTo []string) {
-	object := handWrittenObject{ref: snapshot.Ref{Kind: kind, Cluster: c.Name, Namespace: o.GetNamespace(), Name: o.GetName()}, exportTo: exportTo}
+	object := handWrittenObject{ref: snapshot.Ref{Kind: kind, Cluster: c.Name, Namespace: o.GetNamespace(), Name: o.GetName()}, exportTo: exportTo, created: o.GetCreationTimestamp().Time}
 	for _, host := range hosts {
 		host = strings.ToLower(host)
 		if wild, ok := strings.CutPrefix(host, "*"); ok {

@@ -11,7 +11,7 @@ import (
 // undecided ends the sentence about two objects of which Istio documents no order.
 const undecided = ", and the mesh decides which of the two applies"
 
-// older ends that about two ServiceEntries (Istio, PushContext.initServiceRegistry).
+// older ends that about two ServiceEntries or VirtualServices (Istio, PushContext.initServiceRegistry and initVirtualServices).
 const older = ", and the mesh uses the older of the two"
 
 // removeSetting is the hint about an object beside a policy.
@@ -24,10 +24,20 @@ func (h *handWritten) Routes(of *snapshot.HostQuery) []snapshot.Intersection {
 		hint = "delete it, or change its hosts so that they do not include this one"
 	}
 	var out []snapshot.Intersection
+	exact := h.virtualServices.named(of.Host)
 	for _, o := range h.virtualServices.matching(of.Host) {
-		if to := o.seenBy(of.Mesh).among(of.Sources); !to.none() {
-			out = append(out, snapshot.Intersection{Ref: o.ref, What: "also routes requests for " + of.Host + to.phrase() + undecided, Hint: hint})
+		to := o.seenBy(of.Mesh).among(of.Sources)
+		if to.none() {
+			continue
 		}
+		ends := undecided
+		switch isExact := slices.ContainsFunc(exact, func(e handWrittenObject) bool { return e.ref == o.ref }); {
+		case isExact && !o.seenBy(of.Mesh).all:
+			ends = ", and comes first" // see RoutesFor
+		case isExact:
+			ends = older
+		}
+		out = append(out, snapshot.Intersection{Ref: o.ref, What: "also routes requests for " + of.Host + to.phrase() + ends, Hint: hint})
 	}
 	return out
 }
@@ -86,11 +96,16 @@ func (o handWrittenObject) ruleFor(of *snapshot.HostQuery) (to callerNamespaces,
 	return to.only(o.ref.Namespace), false
 }
 
-// byAge tells what ServiceEntries and Sidecars with a selector are about (Istio, sortConfigByCreationTime).
+// byAge tells what ServiceEntries, VirtualServices for all callers and Sidecars with a selector are about (Istio,
+// sortConfigByCreationTime).
 func byAge(o snapshot.APIObject) (hosts []string, pods map[string]string) {
 	switch o := o.(type) {
 	case *istionetworkingv1.ServiceEntry:
 		return o.Spec.Hosts, nil
+	case *istionetworkingv1.VirtualService:
+		if len(o.Spec.ExportTo) == 0 || slices.Contains(o.Spec.ExportTo, allNamespaces) {
+			return o.Spec.Hosts, nil
+		}
 	case *istionetworkingv1.Sidecar:
 		return nil, o.Spec.GetWorkloadSelector().GetLabels()
 	}

@@ -40,11 +40,24 @@ func aged(o metav1.ObjectMeta) metav1.ObjectMeta {
 }
 
 func stripVirtualService(o *istionetworkingv1.VirtualService) {
-	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, named(o.ObjectMeta)
+	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta)
 	o.Status.Reset()
-	hosts, gateways, exportTo := o.Spec.Hosts, o.Spec.Gateways, o.Spec.ExportTo
-	o.Spec.Reset()
-	o.Spec.Hosts, o.Spec.Gateways, o.Spec.ExportTo = hosts, gateways, exportTo
+	o.Spec.Tcp, o.Spec.Tls = nil, nil
+	for _, r := range o.Spec.Http {
+		r.CorsPolicy, r.Retries, r.Mirror, r.Mirrors, r.MirrorPercent, r.MirrorPercentage = nil, nil, nil, nil, nil, nil //nolint:staticcheck // users may write it
+		// Of these only matters that they are there.
+		only(&r.Redirect)
+		only(&r.DirectResponse)
+		only(&r.Rewrite)
+		only(&r.Delegate)
+	}
+}
+
+// only leaves of a part that it is there.
+func only[T any](part **T) {
+	if *part != nil {
+		*part = new(T)
+	}
 }
 
 func stripServiceEntry(o *istionetworkingv1.ServiceEntry) {
@@ -58,9 +71,12 @@ func stripServiceEntry(o *istionetworkingv1.ServiceEntry) {
 func stripDestinationRule(o *istionetworkingv1.DestinationRule) {
 	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, named(o.ObjectMeta)
 	o.Status.Reset()
-	host, exportTo, selector := o.Spec.Host, o.Spec.ExportTo, o.Spec.WorkloadSelector
+	host, exportTo, selector, subsets := o.Spec.Host, o.Spec.ExportTo, o.Spec.WorkloadSelector, o.Spec.Subsets
 	o.Spec.Reset()
 	o.Spec.Host, o.Spec.ExportTo = host, exportTo
+	for _, s := range subsets {
+		o.Spec.Subsets = append(o.Spec.Subsets, &networking.Subset{Name: s.Name, Labels: s.Labels})
+	}
 	if selector != nil { // of which only matters that there is one
 		o.Spec.WorkloadSelector = &typev1beta1.WorkloadSelector{}
 	}
