@@ -88,10 +88,16 @@ func (x *Index) kubeService(s *corev1.Service, name string, backing []*workload)
 
 // exportTo is what the mesh of a Service reads of it about who knows it.
 func exportTo(kinds []*detected, c candidate) []string {
-	for _, k := range kinds {
-		if k.ExportTo != nil && slices.Contains(k.controlPlanes, c.mesh) {
-			return k.ExportTo(c.service)
-		}
+	if k := kindOf(kinds, c.mesh); k != nil && k.ExportTo != nil {
+		return k.ExportTo(c.service)
+	}
+	return nil
+}
+
+// kindOf is the kind of a control plane; nil if there is none.
+func kindOf(kinds []*detected, plane *ControlPlane) *detected {
+	if i := slices.IndexFunc(kinds, func(k *detected) bool { return slices.Contains(k.controlPlanes, plane) }); i >= 0 {
+		return kinds[i]
 	}
 	return nil
 }

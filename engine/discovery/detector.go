@@ -30,6 +30,8 @@ type Detector struct {
 	// plane's revision, and whether that is the default; false if the mesh is of another
 	// kind. Nil if meshes go with their control plane.
 	Stored func(spec *discoveryv1.MeshSpec, deployment string) (revision string, standard, ok bool)
+	// Gateway reports whether pods are proxies by themselves, and not beside an application. Nil if there are no such pods.
+	Gateway func(*corev1.PodSpec) bool
 	// ExportTo is what a Service says about the namespaces whose callers know it, as its mesh writes that; nil if nothing. Nil if
 	// Services never say that.
 	ExportTo func(*corev1.Service) []string

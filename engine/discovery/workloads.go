@@ -46,21 +46,21 @@ func (x *Index) findWorkloads(kinds []*detected) []*workload {
 	for i := range orphans {
 		orphans[i].reportIssue(x, kinds[i].Name)
 	}
-	return x.newWorkloads(found)
+	return x.newWorkloads(kinds, found)
 }
 
 // newWorkloads keeps the order. Those that are left out take no name from others.
-func (x *Index) newWorkloads(found []candidate) []*workload {
+func (x *Index) newWorkloads(kinds []*detected, found []candidate) []*workload {
 	kept := x.keepToLimit(snapshot.Workload, found)
 	given := newNames(snapshot.Workload, len(kept))
 	out := make([]*workload, 0, len(found))
 	for _, c := range found {
 		if len(kept) > 0 && kept[0].source == c.source {
 			kept = kept[1:]
-			out = append(out, x.newWorkload(given, c.controller, c.mesh))
+			out = append(out, x.newWorkload(kinds, given, c.controller, c.mesh))
 			continue
 		}
-		wl := x.newWorkload(newNames(snapshot.Workload, 1), c.controller, c.mesh)
+		wl := x.newWorkload(kinds, newNames(snapshot.Workload, 1), c.controller, c.mesh)
 		wl.leftOut = true
 		out = append(out, wl)
 	}
@@ -120,12 +120,13 @@ func (x *Index) meshOfTemplate(kinds []*detected, ctl *controller) *ControlPlane
 	return nil
 }
 
-func (x *Index) newWorkload(given *names, ctl *controller, m *ControlPlane) *workload {
+func (x *Index) newWorkload(kinds []*detected, given *names, ctl *controller, m *ControlPlane) *workload {
 	name := objectName(ctl.name, ctl.ref.Namespace, x.Cluster, strings.ToLower(ctl.kind))
 	kind, source := "", ctl.ref
 	if ctl.foreign {
 		kind, source.Kind, source.Name = ctl.kind, snapshot.Workload, ctl.kind+"/"+ctl.name // its first pod changes
 	}
+	of := kindOf(kinds, m)
 	return &workload{
 		controller: ctl,
 		mesh:       m,
@@ -139,6 +140,7 @@ func (x *Index) newWorkload(given *names, ctl *controller, m *ControlPlane) *wor
 					ControllerKind:     kind,
 					PodLabels:          ctl.template.Labels,
 					OtherPodLabels:     otherLabels(ctl, x.selectedBy[ctl.ref.Namespace]),
+					Gateway:            of != nil && of.Gateway != nil && of.Gateway(&ctl.template.Spec),
 					ServiceAccountName: ServiceAccount(&ctl.template.Spec),
 				},
 				Mesh: m.ref(),

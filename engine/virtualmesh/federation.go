@@ -32,7 +32,6 @@ func (t *Topology) federate(stored Addresses, before *Topology) {
 			byVM[vm.VirtualMesh] = e
 		}
 	}
-	gateways := gatewayPods(t.inv)
 	for i, d := range t.inv.Destinations {
 		mesh := t.MeshOf(d)
 		if mesh == nil || mesh.VirtualMesh == nil || d.Spec.KubeService == nil {
@@ -42,7 +41,7 @@ func (t *Topology) federate(stored Addresses, before *Topology) {
 		if e == nil || !e.reachable(mesh) {
 			continue
 		}
-		if isGateway(mesh, d, gateways) {
+		if isGateway(mesh, d, t.gatewayPods) {
 			e.warnOfGateway(d)
 			continue
 		}

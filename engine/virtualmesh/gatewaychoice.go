@@ -5,6 +5,7 @@ import (
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -41,6 +42,14 @@ func (t *Topology) chosen(selectors []commonv1.IngressGatewaySelector, mesh *sna
 	return ignored
 }
 
+// gatewaySelectors are those of a VirtualMesh for east-west gateways.
+func gatewaySelectors(vm *networkingv1.VirtualMesh) []commonv1.IngressGatewaySelector {
+	if f := vm.Spec.Federation; f != nil {
+		return f.EastWestIngressGatewaySelectors
+	}
+	return nil
+}
+
 // naming are the selectors that name Services or namespaces.
 func naming(selectors []commonv1.DestinationSelector) []commonv1.DestinationSelector {
 	var out []commonv1.DestinationSelector
@@ -69,7 +78,7 @@ func hasGatewayRole(d *discoveryv1.Destination) bool {
 func (t *Topology) ignoredGateways(selectors []commonv1.IngressGatewaySelector, mesh *snapshot.MeshPlan) []snapshot.Issue {
 	of := commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}
 	candidates := t.gateways[of]
-	if len(selectors) > 0 {
+	if len(selectors) > 0 || mesh.DenyByDefault != nil {
 		candidates = t.inv.Destinations
 	}
 	var first *discoveryv1.Destination
@@ -78,7 +87,8 @@ func (t *Topology) ignoredGateways(selectors []commonv1.IngressGatewaySelector, 
 		if d.Spec.KubeService == nil || d.Spec.Mesh == nil || *d.Spec.Mesh != of || t.chosen(selectors, mesh, d) != ignored {
 			continue
 		}
-		looksLikeOne := hasGatewayRole(d)
+		// One of another role matters where access is denied by default.
+		looksLikeOne := hasGatewayRole(d) || mesh.DenyByDefault != nil && selectsOneOf(d.Spec.KubeService, t.gatewayPods)
 		for i := range selectors {
 			looksLikeOne = looksLikeOne || selectsGateway(&selectors[i], d)
 		}
@@ -90,13 +100,15 @@ func (t *Topology) ignoredGateways(selectors []commonv1.IngressGatewaySelector, 
 	if count == 0 {
 		return nil
 	}
-	are := "are"
+	are := "look like gateways and are not named"
 	if count == 1 {
-		are = "is"
+		are = "looks like a gateway and is not named"
 	}
-	return []snapshot.Issue{snapshot.Warnf(snapshot.GatewayIgnored,
-		"if you installed it, name it in federation.eastWestIngressGatewaySelectors by reference or with its namespace, or name its namespace in the Settings (discovery.istio.gatewayNamespaces); else ask who made it",
-		"%s outside of namespace %s %s labelled as a gateway but not named, such as %s: not used, and not left open by globalAccessPolicy",
-		snapshot.Count(count, "Service"), mesh.Namespace, are, inventory.ServiceName(first.Spec.KubeService.Ref)).
+	what, hint := "not used", "if you installed it, name it in federation.eastWestIngressGatewaySelectors by reference or with its namespace, or name its namespace in the Settings (discovery.istio.gatewayNamespaces); else ask who made it"
+	if mesh.DenyByDefault != nil {
+		what, hint = "not used, and closed by globalAccessPolicy", "if you installed it, name its namespace in the Settings (discovery.istio.gatewayNamespaces), or write an AccessPolicy without sourceSelector on it; else ask who made it"
+	}
+	return []snapshot.Issue{snapshot.Warnf(snapshot.GatewayIgnored, hint, "%s outside of namespace %s %s, such as %s: %s",
+		snapshot.Count(count, "Service"), mesh.Namespace, are, inventory.ServiceName(first.Spec.KubeService.Ref), what).
 		At("federation").CausedBy(inventory.DestinationRef(first))}
 }

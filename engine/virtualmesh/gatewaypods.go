@@ -3,6 +3,7 @@ package virtualmesh
 import (
 	"slices"
 
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -36,6 +37,9 @@ func (t *Topology) GatewayWorkloads() map[int]bool {
 const gatewayNameLabel = "gateway.networking.k8s.io/gateway-name"
 
 func isGatewayPod(k *discoveryv1.KubernetesWorkload, selectors []map[string]string) bool {
+	if k.Gateway {
+		return true
+	}
 	switch k.PodLabels[ingressLabel] {
 	case eastWestGateway, ingressGateway, helmIngressGateway, "egressgateway", "egress":
 		return true
@@ -48,12 +52,27 @@ func isGatewayPod(k *discoveryv1.KubernetesWorkload, selectors []map[string]stri
 // not federated: their pods accept connections as their Gateway objects say, not the
 // mutual TLS of callers in other clusters.
 func isGateway(mesh *snapshot.MeshPlan, d *discoveryv1.Destination, pods map[inventory.Namespace][]map[string]string) bool {
-	service := d.Spec.KubeService
-	return service.WorkloadSelectorLabels[ingressLabel] == eastWestGateway ||
+	return d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel] == eastWestGateway ||
 		slices.ContainsFunc(mesh.Gateways, func(gw snapshot.GatewayPlan) bool { return gw.Destination.Name == d.Name }) ||
-		slices.ContainsFunc(pods[inventory.Namespace{Cluster: service.Ref.ClusterName, Name: service.Ref.Namespace}], func(labels map[string]string) bool {
-			return len(service.WorkloadSelectorLabels) > 0 && inventory.MatchLabels(service.WorkloadSelectorLabels, labels)
-		})
+		selectsOneOf(d.Spec.KubeService, pods)
+}
+
+// selectsOneOf reports whether a Service selects one of some pods.
+func selectsOneOf(service *discoveryv1.KubeService, pods map[inventory.Namespace][]map[string]string) bool {
+	return slices.ContainsFunc(pods[inventory.Namespace{Cluster: service.Ref.ClusterName, Name: service.Ref.Namespace}], func(labels map[string]string) bool {
+		return len(service.WorkloadSelectorLabels) > 0 && inventory.MatchLabels(service.WorkloadSelectorLabels, labels)
+	})
+}
+
+// gatewaysOf are the Services of a mesh that select gateways, or pods that are labelled as such.
+func gatewaysOf(mesh *snapshot.MeshPlan, inv *inventory.Inventory, pods map[inventory.Namespace][]map[string]string) (out []*discoveryv1.Destination) {
+	of := commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}
+	for _, d := range inv.Destinations {
+		if d.Spec.KubeService != nil && d.Spec.Mesh != nil && *d.Spec.Mesh == of && (hasGatewayRole(d) || selectsOneOf(d.Spec.KubeService, pods)) {
+			out = append(out, d)
+		}
+	}
+	return out
 }
 
 // gatewayPods are the labels of the pods of all kinds of gateways.

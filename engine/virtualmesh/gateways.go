@@ -204,7 +204,7 @@ func address(a discoveryv1.ExternalAddress) string {
 }
 
 // openGateways finds the gateways that a global access policy leaves open: those that
-// the VirtualMesh uses, those that the Settings call gateways, and the labelled ones.
+// the VirtualMesh uses, those that the Settings call gateways, and all others that an administrator installed or named.
 func (t *Topology) openGateways(vm *snapshot.VirtualMeshPlan) {
 	for _, mesh := range vm.Members {
 		if mesh.DenyByDefault == nil || mesh.AccessSetting != nil {
@@ -235,8 +235,8 @@ func (t *Topology) openGateways(vm *snapshot.VirtualMeshPlan) {
 			open(gw.Service, gw.Selector, gw.Addresses)
 		}
 		gateways := t.detectedGateways(mesh, detectorFor(t.settings, mesh.Cluster))
-		for _, d := range t.gateways[commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}] {
-			if hasGatewayRole(d) && t.chosen(nil, mesh, d) != ignored {
+		for _, d := range gatewaysOf(mesh, t.inv, t.gatewayPods) {
+			if t.chosen(gatewaySelectors(vm.VirtualMesh), mesh, d) != ignored {
 				gateways = append(gateways, d)
 			}
 		}

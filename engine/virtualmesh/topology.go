@@ -31,6 +31,8 @@ type Topology struct {
 	trustDomains map[string][]string
 	// gateways are the services that are labelled as gateways, by mesh.
 	gateways map[commonv1.ObjectRef][]*discoveryv1.Destination
+	// gatewayPods are the labels of the pods of all gateways.
+	gatewayPods map[inventory.Namespace][]map[string]string
 	// federations are by index of the Destination; addresses are in use by them.
 	federations []*snapshot.Federation
 	addresses   map[netip.Addr]bool
@@ -55,6 +57,7 @@ func New(
 		byRef:        make(map[commonv1.ObjectRef]*snapshot.MeshPlan, len(inv.Meshes)),
 		trustDomains: map[string][]string{},
 		gateways:     labelledGateways(inv),
+		gatewayPods:  gatewayPods(inv),
 	}
 	t.addMeshes(dialects)
 	byAge := slices.Clone(virtualMeshes)

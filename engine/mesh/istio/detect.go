@@ -37,6 +37,7 @@ func Detector() discovery.Detector {
 		Namespace:     namespaceClaim,
 		Stored:        storedRevision,
 		Template:      templateClaim,
+		Gateway:       isGateway,
 		ExportTo:      exportToOfService,
 		Identities:    func(spec *discoveryv1.MeshSpec) string { return spec.Istio.TrustDomain },
 		RevisionName:  "revision",
@@ -95,6 +96,11 @@ func sidecarOf(_ *discovery.Index, pod *corev1.Pod) (discovery.Claim, bool) {
 	}
 	revision, requested := revisionOf(pod)
 	return discovery.Claim{Revision: revision, Requested: requested}, true
+}
+
+// isGateway: gateways run in the mode of a router, and have no other container but the proxy (Istio, model.Router).
+func isGateway(pod *corev1.PodSpec) bool {
+	return len(pod.Containers) > 0 && !slices.ContainsFunc(pod.Containers, func(c corev1.Container) bool { return !isProxy(&c) })
 }
 
 func hasProxy(pod *corev1.Pod) bool {

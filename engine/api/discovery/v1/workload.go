@@ -47,6 +47,8 @@ type KubernetesWorkload struct {
 	// OtherPodLabels are those of pods that differ from PodLabels in a label by which a Service of the namespace selects pods, such
 	// as the one of a database's primary. Of each, only such labels are listed, and each combination once.
 	OtherPodLabels []map[string]string `json:"otherPodLabels,omitempty"`
+	// Gateway: its pods are proxies by themselves, and not beside an application. Not part of Gloo Mesh 1.x.
+	Gateway bool `json:"gateway,omitempty"`
 	// ServiceAccountName is that of its pod template; empty means default.
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
