@@ -34,8 +34,8 @@ type Options struct {
 const long = `Says what becomes of a request of a workload to a service: whether it is allowed
 or refused and by which policy, which route it takes, where it ends, and what is
 done with it on the way. For a refused request, the smallest change that would
-allow it is shown. Where something decides that cannot be followed, the answer is
-UNKNOWN and names it; "meshctl help meshes decides" lists what that is.
+allow it is shown. Where something decides that cannot be followed, the answer
+is UNKNOWN and names it; "meshctl help meshes decides" lists what that is.
 
 FROM is a workload and TO a service, named as for "meshctl describe", or a host
 name, with a port or without, as FROM calls it. A short name leads to the
@@ -79,7 +79,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		ValidArgsFunction: opts.names,
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatWide, cmdutil.FormatJSON, cmdutil.FormatYAML)
-	cmdutil.ExitCodes(cmd, cmdutil.Exit{Code: cmdutil.ExitFindings, Means: "not all of these requests are allowed, or that is not known"})
+	cmdutil.ExitCodes(cmd, cmdutil.Exit{Code: cmdutil.ExitFindings, Means: "not all of these requests are known to be allowed"})
 	opts.Output.Prints(cmdutil.Form{Value: explain.Why{}})
 	opts.Source.AddFlags(cmd)
 	opts.Source.AddClustersFlag(cmd)

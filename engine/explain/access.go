@@ -66,9 +66,9 @@ const (
 	AccessByHand AccessMode = "by hand"
 )
 
-func (x *Index) accessMode(d *snapshot.DestinationPlan) AccessMode {
+func (o *outside) accessMode(d *snapshot.DestinationPlan) AccessMode {
 	switch {
-	case d.Open() != snapshot.OpenNot && len(x.accessByHand(d)) > 0:
+	case d.Open() != snapshot.OpenNot && len(o.access(d)) > 0:
 		return AccessByHand
 	case d.Open() != snapshot.OpenNot:
 		return AccessOpen
@@ -102,11 +102,11 @@ type Rule struct {
 func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
 	open := d.Open()
 	a := Access{Default: Allow, Rules: []Rule{}, Gateway: open == snapshot.OpenAsGateway, Permissive: open == snapshot.OpenByMesh}
-	for _, o := range x.accessByHand(d) {
+	for _, o := range x.outside.access(d) {
 		a.ByHand = append(a.ByHand, ByHand{o.Ref, o.What})
 	}
 	if open == snapshot.OpenNot {
-		x.restrict(d, &a)
+		a.restrict(d)
 	} else if len(a.ByHand) == 0 {
 		return a
 	}
@@ -122,7 +122,7 @@ func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
 }
 
 // restrict adds what AccessPolicies say about a Destination that is not open.
-func (x *Index) restrict(d *snapshot.DestinationPlan, a *Access) {
+func (a *Access) restrict(d *snapshot.DestinationPlan) {
 	a.Default = Deny
 	if d.Mesh != nil && d.Mesh.DenyByDefault != nil {
 		a.DenyOrigins = append(a.DenyOrigins, *d.Mesh.DenyByDefault)
@@ -169,7 +169,7 @@ type gate struct {
 }
 
 func (x *Index) gateTo(d *snapshot.DestinationPlan) *gate {
-	g := &gate{Index: x, d: d, guards: x.guardsOf(d, nil), calls: []snapshot.Call{{HTTP: true, AnyRequest: true}}}
+	g := &gate{Index: x, d: d, guards: x.outside.guardsOf(d, nil), calls: []snapshot.Call{{HTTP: true, AnyRequest: true}}}
 	if len(g.guards) == 0 {
 		g.guards = append(g.guards, nil) // and without any, ports do not matter
 		return g
@@ -194,7 +194,7 @@ func (g *gate) admits(workload *discoveryv1.Workload) (may bool, by []snapshot.R
 	for _, call := range g.calls {
 		call.Caller = caller
 		for _, guard := range g.guards {
-			if j := g.judge(g.d, mesh, how, call, guard); j.verdict == Allowed || j.verdict == Unknown {
+			if j := judge(g.d, mesh, how, call, guard); j.verdict == Allowed || j.verdict == Unknown {
 				may, by = true, append(by, j.ours.By...)
 			}
 		}

@@ -18,23 +18,7 @@ type Answer struct {
 }
 
 func (x *Index) answer(d *snapshot.DestinationPlan, access *Access) Answer {
-	return Answer{Requests: x.requestsText(d) + x.alsoRouted(d), Callers: x.callersAnswer(access)}
-}
-
-// alsoRouted says what users wrote that routes requests for a Destination in its own mesh, too.
-func (x *Index) alsoRouted(d *snapshot.DestinationPlan) string {
-	k, hand := d.Destination.Spec.KubeService, x.byHand[d.Mesh]
-	if k == nil || hand == nil {
-		return ""
-	}
-	var names []string
-	for _, o := range hand.Routes(&snapshot.HostQuery{Host: d.LocalFQDN, Mesh: d.Mesh, Home: k.Ref.Namespace}) {
-		names = append(names, o.Ref.String())
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return "; " + firstOf(names) + ", which users wrote, also " + verb(len(names), "routes", "route") + " them: ask meshctl why"
+	return Answer{Requests: x.requestsText(d) + x.outside.alsoRouted(d), Callers: x.callersAnswer(access)}
 }
 
 // maxRules bounds the rules that an answer spells out.

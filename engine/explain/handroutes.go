@@ -20,7 +20,7 @@ func (q *query) hostQuery(d *snapshot.DestinationPlan) *snapshot.HostQuery {
 // routeByHand is the route of an object that users wrote which takes the request instead of the generated ones: false if none does
 // that. It sets the verdict where the request takes no such route, or where it is not known which one.
 func (q *query) routeByHand(out *Why, d *snapshot.DestinationPlan, generated bool) (*snapshot.Route, bool) {
-	k, hand := q.workload.Spec.Kubernetes, q.byHand[q.mesh]
+	k, hand := q.workload.Spec.Kubernetes, q.outside.byHand[q.mesh]
 	if k == nil || hand == nil {
 		return nil, false
 	}
@@ -105,7 +105,7 @@ func (q *query) resolved(a *snapshot.Action, d *snapshot.DestinationPlan) *snaps
 // podsOfSubset are the ready endpoints of a subset, which generated objects or those that users wrote define, and its labels.
 func (q *query) podsOfSubset(d *snapshot.DestinationPlan, subset string) (endpoints []discoveryv1.Endpoint, with map[string]string, unknown string) {
 	with, found := subsetLabels(d, subset)
-	if k, hand := q.workload.Spec.Kubernetes, q.byHand[q.mesh]; !found && k != nil && hand != nil {
+	if k, hand := q.workload.Spec.Kubernetes, q.outside.byHand[q.mesh]; !found && k != nil && hand != nil {
 		with, found = hand.SubsetLabels(q.hostQuery(d), k.Controller.Namespace, subset)
 	}
 	if !found {

@@ -24,8 +24,7 @@ type Index struct {
 	issues              map[snapshot.Ref][]snapshot.Issue
 	statuses            map[snapshot.Ref]*snapshot.Status
 	kinds               map[snapshot.Kind]describedKind
-	// byHand is what users wrote for a mesh in its cluster, if that is anything.
-	byHand map[*snapshot.MeshPlan]snapshot.ByHand
+	outside             *outside
 	// stored are the statuses that a server has written; nil if none is looked
 	// at. See NewLive.
 	stored map[snapshot.Ref]*storedStatus
@@ -59,19 +58,14 @@ func New(state *snapshot.State) *Index {
 		issues:              map[snapshot.Ref][]snapshot.Issue{},
 		statuses:            map[snapshot.Ref]*snapshot.Status{},
 		kinds:               map[snapshot.Kind]describedKind{},
-		byHand:              map[*snapshot.MeshPlan]snapshot.ByHand{},
 	}
 	for _, c := range state.Input.Clusters {
 		x.clusters[c.Name] = c
 	}
 	for _, m := range state.Plan.Meshes {
 		x.meshes[m.Ref] = m
-		if c := x.clusters[m.Cluster]; c != nil && m.Dialect.Inspect != nil {
-			if hand := m.Dialect.Inspect(c, state.Input.Management.Plane()); !hand.Empty() {
-				x.byHand[m] = hand
-			}
-		}
 	}
+	x.outside = newOutside(state, x.clusters)
 	for d := range state.Plan.Destinations.All() {
 		x.destinations[d.Ref] = d
 	}

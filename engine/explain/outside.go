@@ -13,14 +13,34 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
+// outside is what users wrote in clusters, beside policies.
+type outside struct {
+	clusters map[string]*snapshot.Cluster
+	// byHand is what there is for each mesh in its cluster, if that is anything.
+	byHand map[*snapshot.MeshPlan]snapshot.ByHand
+}
+
+// newOutside reads what users wrote for the meshes of a State.
+func newOutside(state *snapshot.State, clusters map[string]*snapshot.Cluster) *outside {
+	o := &outside{clusters: clusters, byHand: map[*snapshot.MeshPlan]snapshot.ByHand{}}
+	for _, m := range state.Plan.Meshes {
+		if c := clusters[m.Cluster]; c != nil && m.Dialect.Inspect != nil {
+			if hand := m.Dialect.Inspect(c, state.Input.Management.Plane()); !hand.Empty() {
+				o.byHand[m] = hand
+			}
+		}
+	}
+	return o
+}
+
 // guardsOf are what users' objects say about calls to the pods of a Destination that have some labels; none if they say nothing.
-func (x *Index) guardsOf(d *snapshot.DestinationPlan, with map[string]string) []snapshot.Guard {
+func (o *outside) guardsOf(d *snapshot.DestinationPlan, with map[string]string) []snapshot.Guard {
 	k := d.Destination.Spec.KubeService
-	if d.Mesh == nil || k == nil || x.byHand[d.Mesh] == nil {
+	if d.Mesh == nil || k == nil || o.byHand[d.Mesh] == nil {
 		return nil
 	}
 	of := &snapshot.PodQuery{Mesh: d.Mesh, Namespace: k.Ref.Namespace}
-	pods := podsOf(x.clusters[d.Mesh.Cluster], k.Ref.Namespace, k.WorkloadSelectorLabels)
+	pods := podsOf(o.clusters[d.Mesh.Cluster], k.Ref.Namespace, k.WorkloadSelectorLabels)
 	for _, e := range endpointsOf(d, with) {
 		labels, found := pods[e.IpAddress]
 		if !found {
@@ -31,7 +51,7 @@ func (x *Index) guardsOf(d *snapshot.DestinationPlan, with map[string]string) []
 	if len(of.Pods) == 0 { // those that will be
 		of.Pods = append(of.Pods, k.WorkloadSelectorLabels)
 	}
-	return x.byHand[d.Mesh].Guards(of)
+	return o.byHand[d.Mesh].Guards(of)
 }
 
 // podsOf are the labels of the pods that a selector selects, by address.
@@ -51,14 +71,14 @@ func podsOf(c *snapshot.Cluster, namespace string, selector map[string]string) m
 
 // gatewayRefuses says why the gateways of a mesh do not pass on connections that they do not read, and that present nobody to
 // them; empty if they do.
-func (x *Index) gatewayRefuses(mesh *snapshot.MeshPlan, gateways []snapshot.GatewayPlan) string {
-	hand := x.byHand[mesh]
+func (o *outside) gatewayRefuses(mesh *snapshot.MeshPlan, gateways []snapshot.GatewayPlan) string {
+	hand := o.byHand[mesh]
 	if hand == nil || mesh.Limited {
 		return ""
 	}
 	for _, gw := range gateways {
 		of := &snapshot.PodQuery{Mesh: mesh, Namespace: gw.Service.Namespace}
-		for _, labels := range podsOf(x.clusters[mesh.Cluster], gw.Service.Namespace, gw.Selector) {
+		for _, labels := range podsOf(o.clusters[mesh.Cluster], gw.Service.Namespace, gw.Selector) {
 			of.Pods = append(of.Pods, labels)
 		}
 		isOpen := mesh.DenyByDefault != nil && mesh.IsOpenGateway(gw.Service)
@@ -75,13 +95,29 @@ func (x *Index) gatewayRefuses(mesh *snapshot.MeshPlan, gateways []snapshot.Gate
 	return ""
 }
 
-// accessByHand are users' objects that decide who may call a Destination, but for those that only ask for identities.
-func (x *Index) accessByHand(d *snapshot.DestinationPlan) []snapshot.Intersection {
+// access are users' objects that decide who may call a Destination, but for those that only ask for identities.
+func (o *outside) access(d *snapshot.DestinationPlan) []snapshot.Intersection {
 	k := d.Destination.Spec.KubeService
-	if d.Mesh == nil || k == nil || x.byHand[d.Mesh] == nil {
+	if d.Mesh == nil || k == nil || o.byHand[d.Mesh] == nil {
 		return nil
 	}
-	return x.byHand[d.Mesh].Access(k, d.Mesh)
+	return o.byHand[d.Mesh].Access(k, d.Mesh)
+}
+
+// alsoRouted says what users wrote that routes requests for a Destination in its own mesh, too.
+func (o *outside) alsoRouted(d *snapshot.DestinationPlan) string {
+	k, hand := d.Destination.Spec.KubeService, o.byHand[d.Mesh]
+	if k == nil || hand == nil {
+		return ""
+	}
+	var names []string
+	for _, x := range hand.Routes(&snapshot.HostQuery{Host: d.LocalFQDN, Mesh: d.Mesh, Home: k.Ref.Namespace}) {
+		names = append(names, x.Ref.String())
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; " + firstOf(names) + ", which users wrote, also " + verb(len(names), "routes", "route") + " them: ask meshctl why"
 }
 
 // connection is how callers connect to pods.
@@ -115,7 +151,7 @@ type judged struct {
 }
 
 // judge decides about a call. The guard is nil if users wrote nothing about the pods.
-func (x *Index) judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection, call snapshot.Call, guard snapshot.Guard) judged {
+func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection, call snapshot.Call, guard snapshot.Guard) judged {
 	if how.plain != nil {
 		call.Caller = nil
 	}
@@ -208,11 +244,11 @@ func relayedAs(d *snapshot.DestinationPlan, from *snapshot.MeshPlan) *snapshot.I
 // hiddenBy says because of what users wrote the callers' proxies do not know a host of a namespace; empty if they do.
 func (q *query) hiddenBy(host, home string) string {
 	k := q.workload.Spec.Kubernetes
-	if k == nil || q.byHand[q.mesh] == nil || q.egress(snapshot.RefOf(snapshot.Workload, q.workload)) != nil {
+	if k == nil || q.outside.byHand[q.mesh] == nil || q.egress(snapshot.RefOf(snapshot.Workload, q.workload)) != nil {
 		return "" // a generated object says what they know
 	}
 	of := &snapshot.HostQuery{Host: host, Mesh: q.mesh, Home: home, Port: q.request.Port}
-	if by, hides := q.byHand[q.mesh].Hides(of, &snapshot.PodQuery{Mesh: q.mesh, Namespace: k.Controller.Namespace, Pods: []map[string]string{k.PodLabels}}); hides {
+	if by, hides := q.outside.byHand[q.mesh].Hides(of, &snapshot.PodQuery{Mesh: q.mesh, Namespace: k.Controller.Namespace, Pods: []map[string]string{k.PodLabels}}); hides {
 		return byHandName(by.Ref) + " " + by.What + "; " + by.Hint
 	}
 	return ""

@@ -36,7 +36,7 @@ func (q *query) destinationOutcomes(d *snapshot.DestinationPlan, port uint32, su
 		return []Outcome{out}
 	}
 	if d.ThroughGateways(q.mesh) {
-		if reason := q.gatewayRefuses(d.Mesh, d.Mesh.Gateways); reason != "" {
+		if reason := q.outside.gatewayRefuses(d.Mesh, d.Mesh.Gateways); reason != "" {
 			out.Verdict, out.Reason = Unreachable, reason
 			return []Outcome{out}
 		}
@@ -46,7 +46,7 @@ func (q *query) destinationOutcomes(d *snapshot.DestinationPlan, port uint32, su
 
 // decided are an outcome with its verdict, or several if not all pods with some labels are alike.
 func (q *query) decided(out Outcome, d *snapshot.DestinationPlan, port uint32, how connection, with map[string]string) (list []Outcome) {
-	guards := q.guardsOf(d, with)
+	guards := q.outside.guardsOf(d, with)
 	if len(guards) == 0 {
 		guards = append(guards, nil)
 	}
@@ -97,7 +97,7 @@ func (q *query) trustMissing(d *snapshot.DestinationPlan) string {
 // decideAccess sets the verdict of policies, and of what users wrote, on a group of the pods of a Destination.
 func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uint32, how connection, guard snapshot.Guard) {
 	request, plain := q.request.proxied(), how.plain
-	answer := q.judge(d, q.mesh, how, snapshot.Call{
+	answer := judge(d, q.mesh, how, snapshot.Call{
 		HTTP: isHTTPPort(d, port), Method: request.Method, Path: request.PathOnly(), Headers: request.Headers,
 		PodPort: podPortOf(d, port), Caller: callerOf(q.workload, q.mesh, true),
 	}, guard)
@@ -367,7 +367,7 @@ func (q *query) backingOutcomes(view *snapshot.VirtualView, d *snapshot.Destinat
 	out.Hops = append(out.Hops, pods)
 	reason := q.trustMissing(d)
 	if reason == "" && len(target.Through) > 0 {
-		reason = q.gatewayRefuses(d.Mesh, target.Through)
+		reason = q.outside.gatewayRefuses(d.Mesh, target.Through)
 	}
 	if reason != "" {
 		out.Verdict, out.Reason = Unreachable, reason

@@ -60,7 +60,7 @@ func (r *reconciler) updateShadowed() {
 		for i, s := range r.states {
 			mark(i, s.plan)
 		}
-		r.hidden = r.env.hidingIssues()
+		r.hidden = hidingIssues(r.env)
 		return
 	}
 	for i, d := range r.changed {
@@ -69,7 +69,7 @@ func (r *reconciler) updateShadowed() {
 }
 
 // hidingIssues reports the objects that hide federated services from callers of a member.
-func (env *environment) hidingIssues() (issues []snapshot.Issue) {
+func hidingIssues(env *environment) (issues []snapshot.Issue) {
 	for _, vm := range env.topology.VirtualMeshes {
 		for _, member := range vm.Members {
 			hand := env.handWritten[member.Cluster].on(member)

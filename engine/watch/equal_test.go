@@ -194,7 +194,7 @@ func ofMesh[T object]() func(T) bool {
 func TestEditsOfIstioObjects(t *testing.T) {
 	t.Parallel()
 	edited(t, ofMesh[*istionetworkingv1.VirtualService](), &istionetworkingv1.VirtualService{Spec: networking.VirtualService{Hosts: []string{"a"}}},
-		&istionetworkingv1.VirtualService{Spec: networking.VirtualService{Hosts: []string{"a"}, Http: []*networking.HTTPRoute{{Name: "x"}}}},
+		&istionetworkingv1.VirtualService{Spec: networking.VirtualService{Hosts: []string{"a"}, Tcp: []*networking.TCPRoute{{}}}},
 		&istionetworkingv1.VirtualService{Spec: networking.VirtualService{Hosts: []string{"b"}}})
 	edited(t, ofMesh[*istionetworkingv1.ServiceEntry](), &istionetworkingv1.ServiceEntry{Spec: networking.ServiceEntry{Hosts: []string{"a"}, Resolution: networking.ServiceEntry_DNS}},
 		&istionetworkingv1.ServiceEntry{
@@ -203,16 +203,18 @@ func TestEditsOfIstioObjects(t *testing.T) {
 		},
 		&istionetworkingv1.ServiceEntry{Spec: networking.ServiceEntry{Hosts: []string{"a"}, ExportTo: []string{"."}}})
 	edited(t, ofMesh[*istionetworkingv1.DestinationRule](), &istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a"}},
-		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a", Subsets: []*networking.Subset{{Name: "x"}}}},
+		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a", TrafficPolicy: &networking.TrafficPolicy{}}},
 		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "b"}})
 	edited(t, ofMesh[*istionetworkingv1.DestinationRule](), &istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a", WorkloadSelector: &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": "a"}}}},
 		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a", WorkloadSelector: &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": "b"}}}},
 		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a"}})
-	edited(t, ofMesh[*istionetworkingv1.Sidecar](), &istionetworkingv1.Sidecar{}, &istionetworkingv1.Sidecar{Spec: networking.Sidecar{Egress: []*networking.IstioEgressListener{{Bind: "x"}}}},
+	edited(t, ofMesh[*istionetworkingv1.Sidecar](), &istionetworkingv1.Sidecar{}, &istionetworkingv1.Sidecar{Spec: networking.Sidecar{Ingress: []*networking.IstioIngressListener{{Bind: "x"}}}},
 		&istionetworkingv1.Sidecar{Spec: networking.Sidecar{WorkloadSelector: &networking.WorkloadSelector{Labels: map[string]string{"app": "a"}}}})
 	edited(t, ofMesh[*istiosecurityv1.AuthorizationPolicy](), &istiosecurityv1.AuthorizationPolicy{Spec: security.AuthorizationPolicy{Rules: []*security.Rule{{}}}},
-		&istiosecurityv1.AuthorizationPolicy{Spec: security.AuthorizationPolicy{Rules: []*security.Rule{{From: []*security.Rule_From{{}}}, {}}}},
-		&istiosecurityv1.AuthorizationPolicy{Spec: security.AuthorizationPolicy{Action: security.AuthorizationPolicy_DENY}})
+		&istiosecurityv1.AuthorizationPolicy{Spec: security.AuthorizationPolicy{Rules: []*security.Rule{{}}}},
+		&istiosecurityv1.AuthorizationPolicy{Spec: security.AuthorizationPolicy{Rules: []*security.Rule{{From: []*security.Rule_From{{}}}, {}}}})
+	edited(t, ofMesh[*istiosecurityv1.PeerAuthentication](), &istiosecurityv1.PeerAuthentication{}, &istiosecurityv1.PeerAuthentication{},
+		&istiosecurityv1.PeerAuthentication{Spec: security.PeerAuthentication{Mtls: &security.PeerAuthentication_MutualTLS{}}})
 }
 
 // TestSerializedMessagesEqualFreshOnes: a message that was printed or sent has

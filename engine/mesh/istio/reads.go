@@ -103,7 +103,7 @@ func stripSidecar(o *istionetworkingv1.Sidecar) {
 	if s := o.Spec.WorkloadSelector; s != nil {
 		selector = &networking.WorkloadSelector{Labels: s.Labels}
 	}
-	egress := make([]*networking.IstioEgressListener, 0, len(o.Spec.Egress))
+	var egress []*networking.IstioEgressListener
 	for _, l := range o.Spec.Egress {
 		kept := &networking.IstioEgressListener{Hosts: l.Hosts}
 		if l.Port != nil {
