@@ -233,6 +233,33 @@ func TestStoredSaysTheSame(t *testing.T) {
 	assert.Equal(t, commonv1.ApprovalStatePending, describe[*explain.VirtualMesh](t, again, snapshot.VirtualMesh, "virtual-mesh").State)
 }
 
+// TestAnswersNameWhatWasNotRead: what users wrote in clusters decides, too.
+func TestAnswersNameWhatWasNotRead(t *testing.T) {
+	t.Parallel()
+	live := engine.Translate(load(t, "bookinfo"))
+	from, to := theOnly(t, explain.New(live), snapshot.Workload, "productpage-v1"), theOnly(t, explain.New(live), snapshot.Destination, "reviews.bookinfo.cluster-1")
+	assert.Empty(t, explain.New(live).Why(from, to, explain.Request{}).NotRead)
+
+	why := explain.NewStored(engine.Translate(stored(live))).Why(from, to, explain.Request{})
+	assert.Contains(t, why.NotRead, "--clusters")
+	assert.Equal(t, []string{"Answer", "ALLOWED, as far as was read"}, why.Page().Sections[0].Rows[0])
+
+	in := load(t, "bookinfo")
+	for _, c := range in.Clusters {
+		c.Denied = []snapshot.Kind{snapshot.Node, snapshot.PeerAuthentication}
+	}
+	why = explain.New(engine.Translate(in)).Why(from, to, explain.Request{})
+	assert.Contains(t, why.NotRead, "PeerAuthentication of cluster-1, PeerAuthentication of cluster-2, which meshctl may not read")
+}
+
+// theOnly is the only object of that name.
+func theOnly(t *testing.T, x *explain.Index, kind snapshot.Kind, name string) snapshot.Ref {
+	t.Helper()
+	found := x.Find(kind, name)
+	require.Len(t, found, 1)
+	return found[0]
+}
+
 // TestStoredFailures: frozen clusters and rejected writes are read from statuses.
 func TestStoredFailures(t *testing.T) {
 	t.Parallel()

@@ -69,27 +69,47 @@ func podsOf(c *snapshot.Cluster, namespace string, selector map[string]string) m
 	return out
 }
 
-// gatewayRefuses says why the gateways of a mesh do not pass on connections that they do not read, and that present nobody to
-// them; empty if they do.
-func (o *outside) gatewayRefuses(mesh *snapshot.MeshPlan, gateways []snapshot.GatewayPlan) string {
+// gatewaysRefuse sets the verdict if the gateways of a mesh do not pass on connections that they do not read, and that present
+// nobody to them, and reports whether it did.
+func (o *outside) gatewaysRefuse(out *Outcome, mesh *snapshot.MeshPlan, gateways []snapshot.GatewayPlan) bool {
 	hand := o.byHand[mesh]
 	if hand == nil || mesh.Limited {
-		return ""
+		return false
 	}
-	for _, gw := range gateways {
-		of := &snapshot.PodQuery{Mesh: mesh, Namespace: gw.Service.Namespace}
-		for _, labels := range podsOf(o.clusters[mesh.Cluster], gw.Service.Namespace, gw.Selector) {
-			of.Pods = append(of.Pods, labels)
+	passing := 0
+	for i := range gateways {
+		switch why := o.gatewayRefuses(hand, mesh, &gateways[i]); {
+		case why == "":
+			passing++
+		case out.Reason == "":
+			out.Reason = why
 		}
-		isOpen := mesh.DenyByDefault != nil && mesh.IsOpenGateway(gw.Service)
-		for _, g := range hand.Guards(of) {
-			none := snapshot.Ref{}
-			switch r := g.Decide(&snapshot.Call{PodPort: gw.ContainerPort}); {
-			case r.Denied != none:
-				return byHandName(r.Denied) + " denies connections to east-west gateway " + shortName(gw.Service)
-			case r.Closed != none && r.Allowed == none && !isOpen:
-				return byHandName(r.Closed) + " lets east-west gateway " + shortName(gw.Service) + " take only what a policy allows, and none allows connections to it"
-			}
+	}
+	switch {
+	case out.Reason == "":
+		return false
+	case passing > 0:
+		out.Verdict, out.Reason = Unknown, out.Reason+"; other gateways pass connections on"
+	default:
+		out.Verdict = Unreachable
+	}
+	return true
+}
+
+// gatewayRefuses says why a gateway refuses such connections; empty if it does not.
+func (o *outside) gatewayRefuses(hand snapshot.ByHand, mesh *snapshot.MeshPlan, gw *snapshot.GatewayPlan) string {
+	of, none := &snapshot.PodQuery{Mesh: mesh, Namespace: gw.Service.Namespace}, snapshot.Ref{}
+	pods := podsOf(o.clusters[mesh.Cluster], gw.Service.Namespace, gw.Selector)
+	for _, address := range slices.Sorted(maps.Keys(pods)) {
+		of.Pods = append(of.Pods, pods[address])
+	}
+	isOpen := mesh.DenyByDefault != nil && mesh.IsOpenGateway(gw.Service)
+	for _, g := range hand.Guards(of) {
+		switch r := g.Decide(&snapshot.Call{PodPort: gw.ContainerPort}); {
+		case r.Denied != none:
+			return byHandName(r.Denied) + " denies connections to east-west gateway " + shortName(gw.Service)
+		case r.Closed != none && r.Allowed == none && !isOpen:
+			return byHandName(r.Closed) + " lets east-west gateway " + shortName(gw.Service) + " take only what a policy allows, and none allows connections to it"
 		}
 	}
 	return ""
@@ -280,7 +300,7 @@ func (q *query) notLookedAt(clusters []string) string {
 		return ""
 	}
 	if q.unread {
-		return "objects that users wrote in the clusters (" + kindNames(slices.Sorted(maps.Keys(q.mesh.Dialect.Reads))) + ") were not read, and may decide otherwise: ask with --clusters"
+		return "what users wrote in the clusters, which may decide otherwise: ask with --clusters"
 	}
 	var texts []string
 	for _, name := range clusters {
@@ -296,7 +316,7 @@ func (q *query) notLookedAt(clusters []string) string {
 	if len(texts) == 0 {
 		return ""
 	}
-	return "meshctl may not read " + strings.Join(texts, ", ") + ", which may decide otherwise: register the cluster again"
+	return strings.Join(texts, ", ") + ", which meshctl may not read, and which may decide otherwise: register the cluster again"
 }
 
 func kindNames(kinds []snapshot.Kind) string {

@@ -49,6 +49,8 @@ type Why struct {
 	Settings []Setting `json:"settings,omitempty"`
 	// Outcomes are where requests end, the largest share first.
 	Outcomes []Outcome `json:"outcomes"`
+	// NotRead is what was not looked at and may decide otherwise; empty if nothing was left out that answers follow.
+	NotRead string `json:"notRead,omitempty"`
 	// Notes are sentences on what else decides.
 	Notes  []string         `json:"notes,omitempty"`
 	Issues []snapshot.Issue `json:"issues"`
@@ -378,9 +380,7 @@ func (q *query) notes(out *Why) []string {
 			clusters = append(clusters, o.Cluster)
 		}
 	}
-	if text := q.notLookedAt(clusters); text != "" {
-		notes = append(notes, text)
-	}
+	out.NotRead = q.notLookedAt(clusters)
 	for _, c := range clusters {
 		if reason := q.frozenReason(c); reason != "" {
 			notes = append(notes, fmt.Sprintf("cluster %s is not watched (%s): this is what was last seen of it", c, reason))

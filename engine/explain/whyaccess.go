@@ -35,11 +35,8 @@ func (q *query) destinationOutcomes(d *snapshot.DestinationPlan, port uint32, su
 		out.Verdict, out.Reason = Unreachable, reason
 		return []Outcome{out}
 	}
-	if d.ThroughGateways(q.mesh) {
-		if reason := q.outside.gatewayRefuses(d.Mesh, d.Mesh.Gateways); reason != "" {
-			out.Verdict, out.Reason = Unreachable, reason
-			return []Outcome{out}
-		}
+	if d.ThroughGateways(q.mesh) && q.outside.gatewaysRefuse(&out, d.Mesh, d.Mesh.Gateways) {
+		return []Outcome{out}
 	}
 	return q.decided(out, d, port, connectionTo(d, q.mesh), with)
 }
@@ -365,12 +362,11 @@ func (q *query) backingOutcomes(view *snapshot.VirtualView, d *snapshot.Destinat
 		out.Hops = append(out.Hops, Hop{To: "east-west gateway of " + d.Mesh.Cluster, Cluster: d.Mesh.Cluster, Identity: identity, Addresses: addressesOf(target.Through)})
 	}
 	out.Hops = append(out.Hops, pods)
-	reason := q.trustMissing(d)
-	if reason == "" && len(target.Through) > 0 {
-		reason = q.outside.gatewayRefuses(d.Mesh, target.Through)
-	}
-	if reason != "" {
+	if reason := q.trustMissing(d); reason != "" {
 		out.Verdict, out.Reason = Unreachable, reason
+		return []Outcome{out}
+	}
+	if len(target.Through) > 0 && q.outside.gatewaysRefuse(&out, d.Mesh, target.Through) {
 		return []Outcome{out}
 	}
 	return q.decided(out, d, port, how, with)
