@@ -49,8 +49,8 @@ with what was meant, and do not see what they do with it.
 Fields marked (security), and all fields of an AccessPolicy, decide who may call
 or read.
 
-What decides beside policies, as users and Istio write it, is at the end. Answers
-follow it, name it and say UNKNOWN, or do not look at it.`
+What decides beside policies is at the end. Answers follow it, name it and say
+UNKNOWN, or do not look at it.`
 
 const glooMeshIntro = `Where meshctl deliberately differs from Gloo Mesh 1.x. Its API and its manifests
 are the same; the behaviour below is not.`
