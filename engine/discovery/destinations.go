@@ -83,6 +83,7 @@ func (x *Index) kubeService(s *corev1.Service, name string, backing []*workload)
 		ExternalAddresses:      x.externalAddresses(s, backing),
 		ExternalIPs:            slices.Compact(slices.Sorted(slices.Values(s.Spec.ExternalIPs))),
 		ServiceType:            serviceType(s.Spec.Type),
+		Headless:               s.Spec.ClusterIP == corev1.ClusterIPNone,
 	}
 }
 

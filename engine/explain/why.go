@@ -134,6 +134,8 @@ type query struct {
 	workload *discoveryv1.Workload
 	mesh     *snapshot.MeshPlan
 	identity string
+	// called is what the callers call.
+	called snapshot.Ref
 	// action is that of the route which takes the request; nil if none does.
 	action *snapshot.Action
 }
@@ -141,7 +143,7 @@ type query struct {
 // Why says what becomes of a request of a workload to a Destination or VirtualDestination; nil
 // if there is none of these, or if the workload is part of no mesh.
 func (x *Index) Why(from, to snapshot.Ref, request Request) *Why {
-	q := query{Index: x, request: request.complete(), workload: x.workloads[from]}
+	q := query{Index: x, request: request.complete(), workload: x.workloads[from], called: to}
 	if q.workload == nil {
 		return nil
 	}
@@ -246,6 +248,8 @@ func shareOf(o Outcome) float64 {
 func (q *query) targetOutcomes(t snapshot.Target, described *Target) []Outcome {
 	var out []Outcome
 	switch d, v := q.destinations[t.Destination], q.virtualDestinations[t.Destination]; {
+	case d != nil && t.Place != snapshot.PlaceOutside && q.resolvesPods(d):
+		out = q.resolvedOutcomes(d, t, described)
 	case d != nil && t.Place != snapshot.PlaceOutside:
 		out = q.destinationOutcomes(d, t.Port, t.Subset)
 	case v != nil:

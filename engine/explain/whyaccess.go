@@ -41,6 +41,25 @@ func (q *query) destinationOutcomes(d *snapshot.DestinationPlan, port uint32, su
 	return q.decided(out, d, port, connectionTo(d, q.mesh), with)
 }
 
+// resolvesPods reports whether the callers resolve the pods of a Destination: their proxies then connect to the address that they
+// have, and not to one that a route chooses (Istio, ORIGINAL_DST for headless Services).
+func (q *query) resolvesPods(d *snapshot.DestinationPlan) bool {
+	k := d.Destination.Spec.KubeService
+	return k != nil && k.Headless && d.Mesh != nil && d.Mesh.Ref == q.mesh.Ref
+}
+
+// resolvedOutcomes are where the requests of a route to such a Destination end, which is no matter of the route.
+func (q *query) resolvedOutcomes(d *snapshot.DestinationPlan, t snapshot.Target, described *Target) []Outcome {
+	if d.Ref == q.called {
+		described.Subset = ""
+		return q.destinationOutcomes(d, t.Port, "")
+	}
+	return []Outcome{{
+		Verdict: Unknown, Destination: d.Ref, Port: t.Port, Cluster: q.clusterOf(d.Ref),
+		Reason: d.Ref.Name + " is headless: the proxies of the callers send to the address that these have resolved, which is of " + q.called.Name,
+	}}
+}
+
 // decided are an outcome with its verdict, or several if not all pods with some labels are alike.
 func (q *query) decided(out Outcome, d *snapshot.DestinationPlan, port uint32, how connection, with map[string]string) (list []Outcome) {
 	guards := q.outside.guardsOf(d, with)

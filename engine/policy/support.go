@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -98,6 +99,9 @@ func (env *environment) caseIssues(dialect *snapshot.Dialect, self int, spec *ne
 			continue
 		}
 		field := shiftField(i) + ".kubeService."
+		if at, found := env.inv.IndexOfService(commonv1.ClusterObjectRef{Name: target.Name, Namespace: target.Namespace, ClusterName: target.ClusterName}); found && env.inv.Destinations[at].Spec.KubeService.Headless {
+			check(path+"name", snapshot.Headless, field+"name", target.Name)
+		}
 		if target.ClusterName != own.Ref.ClusterName {
 			check(path+"clusterName", snapshot.OtherCluster, field+"clusterName", target.ClusterName)
 		}
@@ -135,6 +139,8 @@ func hintFor(of string, s snapshot.Support) string {
 		return "they can only reach the services of their own cluster"
 	case s.Kind == snapshot.AccessPolicy:
 		return "name service accounts in kubeServiceAccountRefs instead"
+	case of == snapshot.Headless:
+		return "give it an address, or name a second Service for the same pods that has one"
 	case of == snapshot.OtherPort:
 		return "remove it; or give the services the same ports"
 	case of == snapshot.OtherCluster || of == snapshot.OtherNamespace:

@@ -75,6 +75,7 @@ const (
 	OtherCluster    = "in another cluster"
 	OtherNamespace  = "in another namespace"
 	OtherPort       = "other than the request's"
+	Headless        = "that is headless"
 	NotMutual       = "DISABLE, SIMPLE"
 	Omitted         = "omitted"
 	PathTemplate    = "with {*} or {**}"

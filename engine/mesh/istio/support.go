@@ -95,6 +95,10 @@ func trafficFields() []snapshot.Support {
 			"policy.trafficShift.destinations.clusterHeader"),
 	),
 		snapshot.Support{
+			Kind: kind, Path: "policy.trafficShift.destinations.kubeService.name", Case: snapshot.Headless, Level: snapshot.NotExpressible,
+			Note: "proxies of its cluster connect to the address that the caller has resolved, whatever target or subset is chosen",
+		},
+		snapshot.Support{
 			Kind: kind, Path: "policy.outlierDetection", Case: snapshot.BesideCondition, Level: snapshot.Approximated,
 			Note: unlimited,
 		},
