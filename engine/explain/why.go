@@ -416,31 +416,34 @@ func (w *Why) conclude() {
 	if w.Verdict != "" {
 		return
 	}
-	counts := map[Verdict]int{}
-	var bad *Outcome
-	considered := 0
-	for i := range w.Outcomes {
-		o := &w.Outcomes[i]
-		if o.Idle {
-			continue
+	var allowed, unknown, bad *Outcome
+	first := func(of **Outcome, o *Outcome) {
+		if *of == nil {
+			*of = o
 		}
-		considered++
-		counts[o.Verdict]++
-		if o.Verdict != Allowed && bad == nil {
-			bad = o
+	}
+	for i := range w.Outcomes {
+		switch o := &w.Outcomes[i]; {
+		case o.Idle:
+		case o.Verdict == Allowed:
+			first(&allowed, o)
+		case o.Verdict == Unknown:
+			first(&unknown, o)
+		default:
+			first(&bad, o)
 		}
 	}
 	switch {
-	case considered == 0:
-		w.Verdict, w.Reason = Unreachable, "no service is behind it that the callers can reach"
-	case bad == nil:
-		w.Verdict, w.Reason = Allowed, w.Outcomes[slices.IndexFunc(w.Outcomes, func(o Outcome) bool { return !o.Idle })].Reason
-	case counts[Unknown] > 0 && counts[Unknown]+counts[Allowed] == considered:
-		w.Verdict, w.Reason = Unknown, bad.Reason
-	case counts[Allowed] > 0:
+	case allowed != nil && bad != nil:
 		w.Verdict, w.Reason = Partly, bad.text()+": "+bad.Reason
-	default:
+	case unknown != nil:
+		w.Verdict, w.Reason = Unknown, unknown.Reason
+	case allowed != nil:
+		w.Verdict, w.Reason = Allowed, allowed.Reason
+	case bad != nil:
 		w.Verdict, w.Reason = bad.Verdict, bad.Reason
+	default:
+		w.Verdict, w.Reason = Unreachable, "no service is behind it that the callers can reach"
 	}
 }
 
