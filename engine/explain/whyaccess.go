@@ -113,10 +113,11 @@ func (q *query) trustMissing(d *snapshot.DestinationPlan) string {
 // decideAccess sets the verdict of policies, and of what users wrote, on a group of the pods of a Destination.
 func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uint32, how connection, guard snapshot.Guard) {
 	request, plain := q.request.proxied(), how.plain
-	answer := judge(d, q.mesh, how, snapshot.Call{
+	call := snapshot.Call{
 		HTTP: isHTTPPort(d, port), Method: request.Method, Path: request.PathOnly(), Headers: request.Headers,
 		PodPort: podPortOf(d, port), Caller: callerOf(q.workload, q.mesh, true),
-	}, guard)
+	}
+	answer := judge(d, q.mesh, how, call, guard)
 	decision := answer.ours
 	if answer.byHand {
 		out.Verdict, out.Reason = answer.verdict, answer.reason
@@ -143,6 +144,7 @@ func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uin
 	case plain != nil:
 		out.Reason = fmt.Sprintf("the callers present no identity, as %s sets TLS mode %s, and no policy on %s is for anyone", kindAndName(plain.Origin.Ref), plain.Value, d.Ref.Name)
 		out.Change = &Addition{Policy: plain.Origin.Ref, Text: "set TLS mode ISTIO_MUTUAL in " + kindAndName(plain.Origin.Ref)}
+	case q.refusedByOthers(out, d, port, &call):
 	case decision.Nearest != nil:
 		out.Reason, out.Change = q.nearestRule(d, &decision, port)
 	case len(d.Callers.SharedWith) > 0:
@@ -154,6 +156,41 @@ func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uin
 		out.Reason = fmt.Sprintf("no AccessPolicy selects %s, and %s denies access by default", d.Ref.Name, kindAndName(d.Mesh.DenyByDefault.Ref))
 		out.Change = &Addition{Caller: q.account(), Text: "create an AccessPolicy: " + q.command(d)}
 	}
+}
+
+// refusedByOthers blames the policies on another service with the same pods, where those on a service itself would allow a call. It
+// reports whether that is so.
+func (q *query) refusedByOthers(out *Outcome, d *snapshot.DestinationPlan, port uint32, call *snapshot.Call) bool {
+	own := access.Decide(d.Mesh, ownRules(d), call)
+	if len(own.By) == 0 {
+		return false
+	}
+	for _, ref := range d.Callers.SharedWith {
+		other := q.destinations[ref]
+		if other == nil {
+			continue
+		}
+		decision := access.Decide(other.Mesh, ownRules(other), call)
+		if len(decision.By) > 0 || decision.Nearest == nil {
+			continue
+		}
+		reason, change := q.nearestRule(other, &decision, port)
+		out.Reason = policiesText(own.By) + verb(len(own.By), " allows it", " allow it") + ", but the pods of " + d.Ref.Name + " are also those of " + other.Ref.Name + ": " + reason
+		out.Change = change
+		return true
+	}
+	return false
+}
+
+// ownRules are what the policies on a service allow by themselves.
+func ownRules(d *snapshot.DestinationPlan) (rules []snapshot.EffectiveRule) {
+	for _, r := range d.Access {
+		rules = append(rules, snapshot.EffectiveRule{
+			Policy: r.Origin.Ref, Anyone: r.Anyone, Sources: r.Sources, Paths: r.Paths, Methods: r.Methods,
+			PodPorts: snapshot.PodPorts(d.Destination.Spec.KubeService, r.Ports),
+		})
+	}
+	return rules
 }
 
 // nearestRule says why the rule that comes nearest to allowing the request does not, and what would
