@@ -85,7 +85,7 @@ func pageLines(p explain.Page, width int) []line {
 	for _, s := range p.Sections {
 		out = append(out, sectionLines(s, width)...)
 	}
-	return append(out, issueLines(p.Issues, width)...)
+	return append(out, issueLines(&p, width)...)
 }
 
 func sectionLines(s explain.Section, width int) []line {
@@ -210,12 +210,16 @@ func refAt(s explain.Section, i int) snapshot.Ref {
 	return snapshot.Ref{}
 }
 
-func issueLines(issues []snapshot.Issue, width int) []line {
+func issueLines(page *explain.Page, width int) []line {
 	out := []line{{}, {text: "Issues", style: styleTitle}}
-	if len(issues) == 0 {
+	if page.NotRead != "" {
+		for _, part := range wrap(snapshot.Clean("Not read: "+page.NotRead), width-2) {
+			out = append(out, line{text: "  " + part})
+		}
+	} else if len(page.Issues) == 0 {
 		return append(out, line{text: "  None."})
 	}
-	for _, issue := range issues {
+	for _, issue := range page.Issues {
 		out = append(out, issueLine(issue, width)...)
 	}
 	return out

@@ -95,6 +95,7 @@ func (p *readerPage) load(source Source, x *explain.Index, facts map[string]expl
 			cluster.Facts = &known
 		}
 		description := described.Page()
+		description.NotRead = x.NotRead()
 		return contentMsg{page: p, index: x, heading: description.Title, content: func(width int) []line { return pageLines(description, width) }}
 	}
 }

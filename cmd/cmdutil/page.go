@@ -24,7 +24,13 @@ func PrintPage(out io.Writer, p Painter, page explain.Page) error {
 	if len(page.Issues) > 0 {
 		count = CountIssues(page.Issues)
 	}
+	if page.NotRead != "" {
+		count += ", as far as was read"
+	}
 	fmt.Fprintf(&b, "\nIssues: %s\n", count)
+	if page.NotRead != "" {
+		p.Paragraph(&b, "  ", "  ", "Not read: "+Clean(page.NotRead))
+	}
 	if err := PrintIssues(&b, p, "  ", page.Issues); err != nil {
 		return err
 	}

@@ -208,7 +208,9 @@ func describeRun(ctx context.Context, opts *Options) error {
 	}
 	answer := index.Describe(ref)
 	return opts.Output.Print(opts.Streams.Out, answer, func(out io.Writer) error {
-		return cmdutil.PrintPage(out, opts.Output.Painter(opts.Streams), answer.Page())
+		page := answer.Page()
+		page.NotRead = index.NotRead()
+		return cmdutil.PrintPage(out, opts.Output.Painter(opts.Streams), page)
 	})
 }
 

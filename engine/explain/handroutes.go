@@ -19,12 +19,12 @@ func (q *query) hostQuery(d *snapshot.DestinationPlan) *snapshot.HostQuery {
 
 // routeByHand is the route of an object that users wrote which takes the request instead of the generated ones: false if none does
 // that. It sets the verdict where the request takes no such route, or where it is not known which one.
-func (q *query) routeByHand(out *Why, d *snapshot.DestinationPlan, generated bool) (*snapshot.Route, bool) {
+func (q *query) routeByHand(out *Why, of *snapshot.HostQuery, generated bool) (*snapshot.Route, bool) {
 	k, hand := q.workload.Spec.Kubernetes, q.outside.byHand[q.mesh]
 	if k == nil || hand == nil {
 		return nil, false
 	}
-	list := hand.RoutesFor(q.hostQuery(d), k.Controller.Namespace)
+	list := hand.RoutesFor(of, k.Controller.Namespace)
 	if len(list) == 0 {
 		return nil, false
 	}
@@ -47,7 +47,7 @@ func (q *query) routeByHand(out *Why, d *snapshot.DestinationPlan, generated boo
 		case r.ActionUnknown != "":
 			out.Verdict, out.Reason = Unknown, byHandName(first.Ref)+" takes requests for "+out.Host+": "+r.ActionUnknown
 		default:
-			return &snapshot.Route{Match: r.Match, Action: q.resolved(r.Action, d)}, true
+			return &snapshot.Route{Match: r.Match, Action: q.resolved(r.Action, of.Host)}, true
 		}
 		return nil, false
 	}
@@ -72,9 +72,9 @@ func (q *query) precedes(first *snapshot.HandRoutes, host string, generated bool
 	return cmp.Or(first.Created.Compare(since), cmp.Compare(mine, ours.Name+"."+ours.Namespace)) < 0, true
 }
 
-// resolved is an action with the Destinations of its targets. A target without a port gets the only one of its service, or that of
-// the request.
-func (q *query) resolved(a *snapshot.Action, d *snapshot.DestinationPlan) *snapshot.Action {
+// resolved is an action with the Destinations of its targets; host is that of the request. A target without a port gets the only
+// one of its service, or that of the request.
+func (q *query) resolved(a *snapshot.Action, host string) *snapshot.Action {
 	if a.Targets == nil {
 		return a
 	}
@@ -82,8 +82,8 @@ func (q *query) resolved(a *snapshot.Action, d *snapshot.DestinationPlan) *snaps
 	targets.Value = nil
 	for _, t := range a.Targets.Value {
 		to := q.hosts(q.mesh, t.Host)
-		if hostFrom(q.mesh, d) == t.Host {
-			to = []snapshot.Ref{d.Ref}
+		if host == t.Host {
+			to = []snapshot.Ref{q.called}
 		}
 		if len(to) > 0 {
 			t.Destination = to[0]

@@ -294,31 +294,6 @@ func (q *query) hostHidden(d *snapshot.DestinationPlan, host string) (Verdict, s
 	return Unreachable, "the proxies of the callers do not know it: " + by
 }
 
-// notLookedAt says which objects that users write in clusters were not read, and may decide otherwise; empty if all were.
-func (q *query) notLookedAt(clusters []string) string {
-	if len(q.mesh.Dialect.Reads) == 0 {
-		return ""
-	}
-	if q.unread {
-		return "what users wrote in the clusters, which may decide otherwise: ask with --clusters"
-	}
-	var texts []string
-	for _, name := range clusters {
-		c := q.clusters[name]
-		if c == nil {
-			continue
-		}
-		denied := slices.DeleteFunc(slices.Clone(c.Denied), func(k snapshot.Kind) bool { return q.mesh.Dialect.Reads[k] == nil })
-		if len(denied) > 0 {
-			texts = append(texts, kindNames(denied)+" of "+name)
-		}
-	}
-	if len(texts) == 0 {
-		return ""
-	}
-	return strings.Join(texts, ", ") + ", which meshctl may not read, and which may decide otherwise: register the cluster again"
-}
-
 func kindNames(kinds []snapshot.Kind) string {
 	names := make([]string, len(kinds))
 	for i, k := range kinds {

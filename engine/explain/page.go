@@ -15,6 +15,8 @@ type Page struct {
 	Sections []Section
 	// Issues are what is wrong or worth knowing, worst first.
 	Issues []snapshot.Issue
+	// NotRead is what was not looked at and may lead to more issues; empty if nothing was left out. See Index.NotRead.
+	NotRead string
 }
 
 // Section is a table with a title.

@@ -24,7 +24,10 @@ func (x *Index) Problems() Table {
 		sentence("PROBLEM", func(i *snapshot.Issue) string { return i.Message }),
 		text("CODE", 5, func(i *snapshot.Issue) string { return string(i.Code) }),
 	}
-	const empty = "No problems: every policy is in force where it should be, and every cluster can be read."
+	empty := "No problems: every policy is in force where it should be, and every cluster can be read."
+	if not := x.NotRead(); not != "" {
+		empty = "No problems, as far as was read. Not read: " + not
+	}
 	t := newTable(empty, columns, x.Issues(), func(i *snapshot.Issue) Row {
 		row := Row{
 			// Two issues may say the same of one object on two targets.

@@ -34,21 +34,24 @@ func newIndexWithStatuses(state *snapshot.State, unread bool) *Index {
 			x.issues[ref] = slices.DeleteFunc(issues, func(i snapshot.Issue) bool { return i.Code == snapshot.ClusterFrozen })
 		}
 	}
-	why := x.whyDifferent()
+	r := storedReader{x}
+	why := r.whyDifferent()
 	for s := range state.Output.Statuses.All() {
 		if o := state.Input.Find(s.Ref); o != nil {
-			x.readStored(s, o, why)
+			r.status(s, o, why)
 		}
 	}
 	for _, c := range state.Input.Management.KubernetesClusters {
-		x.readStoredCluster(c)
+		r.cluster(c)
 	}
 	return x
 }
 
-// readStoredCluster makes an issue of the status of a cluster that can be read, but
-// has objects that cannot be processed.
-func (x *Index) readStoredCluster(c *multiclusterv1alpha1.KubernetesCluster) {
+// storedReader puts what stored statuses say into an Index.
+type storedReader struct{ *Index }
+
+// cluster makes an issue of the status of a cluster that can be read, but has objects that cannot be processed.
+func (x storedReader) cluster(c *multiclusterv1alpha1.KubernetesCluster) {
 	ref := snapshot.RefOf(snapshot.KubernetesCluster, c)
 	for _, s := range c.Status.Status {
 		if s.State == multiclusterv1alpha1.ClusterStateAccepted && s.Message != "" {
@@ -93,8 +96,8 @@ type storedStatus struct {
 	difference *Stored
 }
 
-// readStored compares the status of an object with the one that follows now.
-func (x *Index) readStored(now *snapshot.Status, o snapshot.APIObject, why string) {
+// status compares the status of an object with the one that follows now.
+func (x storedReader) status(now *snapshot.Status, o snapshot.APIObject, why string) {
 	was, is := factsOf(snapshot.StatusOf(o)), factsOf(now.Value)
 	if was == nil || is == nil {
 		return
@@ -114,14 +117,14 @@ func (x *Index) readStored(now *snapshot.Status, o snapshot.APIObject, why strin
 		x.pending[now.Ref] = true
 	}
 	if was.state == commonv1.ApprovalStateFailed {
-		x.storedFailure(now.Ref, was.errors)
+		x.failure(now.Ref, was.errors)
 	}
-	x.storedRefusals(now.Ref, s, is)
+	x.refusals(now.Ref, s, is)
 }
 
-// storedRefusals makes issues of what the server rejects for reasons that do not
+// refusals makes issues of what the server rejects for reasons that do not
 // follow from what was read here.
-func (x *Index) storedRefusals(ref snapshot.Ref, s *storedStatus, now *statusFacts) {
+func (x storedReader) refusals(ref snapshot.Ref, s *storedStatus, now *statusFacts) {
 	if s.behind || s.difference == nil {
 		return
 	}
@@ -148,8 +151,8 @@ func (x *Index) storedRefusals(ref snapshot.Ref, s *storedStatus, now *statusFac
 	}
 }
 
-// storedFailure makes an issue of a status that reports rejected writes.
-func (x *Index) storedFailure(ref snapshot.Ref, errs []string) {
+// failure makes an issue of a status that reports rejected writes.
+func (x storedReader) failure(ref snapshot.Ref, errs []string) {
 	issue := snapshot.Issue{
 		Code: snapshot.WriteFailed, Severity: snapshot.Error, Ref: ref,
 		Message: "objects generated from it could not be written: " + strings.Join(errs, "; "),
@@ -165,7 +168,7 @@ func (x *Index) storedFailure(ref snapshot.Ref, errs []string) {
 
 // whyDifferent says why a status of the present generation may differ from what
 // follows from what was read.
-func (x *Index) whyDifferent() string {
+func (x storedReader) whyDifferent() string {
 	in := x.state.Input
 	var reasons []string
 	if server := in.Management.Server().Version; server != "" && in.Version != "" && server != in.Version {

@@ -166,6 +166,7 @@ func (x *Index) Why(from, to snapshot.Ref, request Request) *Why {
 	out.Notes = append(out.Notes, q.notes(out)...)
 	out.conclude()
 	q.checkOrigin(out)
+	q.checkAbort(out)
 	return out
 }
 
@@ -202,7 +203,7 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 		out.Settings = viewSettings(d, view)
 	}
 	if isHTTP(*port) {
-		byHand, applies := q.routeByHand(out, d, view != nil && len(view.Routes) > 0)
+		byHand, applies := q.routeByHand(out, q.hostQuery(d), view != nil && len(view.Routes) > 0)
 		if out.Verdict != "" {
 			return
 		}
@@ -215,6 +216,11 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 			out.Notes = append(out.Notes, fmt.Sprintf("port %d is for %s: no route and no setting for requests applies", port.Port, snapshot.PortProtocol(*port)))
 		}
 	}
+	q.follow(out, route, func(q *query) []Outcome { return q.destinationOutcomes(d, q.request.Port, "") })
+}
+
+// follow sets the outcomes of a request that takes a route: those of self without one, or where it has no targets.
+func (q *query) follow(out *Why, route *snapshot.Route, self func(*query) []Outcome) {
 	if route != nil {
 		r := q.route(route)
 		// Of a request, the method is known, on which retries may depend.
@@ -225,7 +231,7 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 		if route != nil {
 			q = q.changed(nil, route.Action.Headers)
 		}
-		out.Outcomes = divide(q.destinationOutcomes(d, q.request.Port, ""), whole)
+		out.Outcomes = divide(self(q), whole)
 		return
 	}
 	for i, target := range route.Action.Targets.Value {
@@ -257,7 +263,7 @@ func (q *query) targetOutcomes(t snapshot.Target, described *Target) []Outcome {
 	case t.Place != snapshot.PlaceOutside:
 		out = []Outcome{{Verdict: Unknown, Port: t.Port, Reason: t.Host + " is no service that was discovered"}}
 	default:
-		out = []Outcome{{Verdict: Allowed, Destination: t.Destination, Port: t.Port, Reason: "it is outside of all clusters: what becomes of the requests is not known"}}
+		out = []Outcome{{Verdict: Unknown, Destination: t.Destination, Port: t.Port, Reason: t.Host + " is outside of all clusters: what becomes of the requests there is not known"}}
 	}
 	for i := range out {
 		out[i].Host, out[i].Headers = t.Host, described.Headers
@@ -310,9 +316,13 @@ func portsText(d *snapshot.DestinationPlan) string {
 // isHTTP reports whether proxies see requests on a port; where they detect the protocol, that is
 // taken for granted.
 func isHTTP(p discoveryv1.KubeServicePort) bool {
-	switch snapshot.PortProtocol(p) {
-	case "HTTP", "HTTP2", "GRPC", "GRPC-Web", "":
-		return p.Protocol != "UDP" && p.Protocol != "SCTP"
+	return isHTTPProtocol(snapshot.PortProtocol(p)) && p.Protocol != "UDP" && p.Protocol != "SCTP"
+}
+
+func isHTTPProtocol(name string) bool {
+	switch strings.ToUpper(name) {
+	case "HTTP", "HTTP2", "GRPC", "GRPC-WEB", "":
+		return true
 	}
 	return false
 }
@@ -369,11 +379,6 @@ func (q *query) hostMissing(to snapshot.Ref, host string) string {
 func (q *query) notes(out *Why) []string {
 	var notes []string
 	if r := out.Route; r != nil {
-		for _, s := range r.Settings {
-			if s.Name == "abort" {
-				notes = append(notes, "the proxies of the callers answer "+s.Value+" themselves ("+kindAndName(s.Origin.Ref)+")")
-			}
-		}
 		for _, m := range r.Missing {
 			notes = append(notes, m.Name+" gets none of the requests that "+kindAndName(r.TargetsOrigin.Ref)+" sends to it, as it cannot be reached")
 		}
@@ -384,7 +389,7 @@ func (q *query) notes(out *Why) []string {
 			clusters = append(clusters, o.Cluster)
 		}
 	}
-	out.NotRead = q.notLookedAt(clusters)
+	out.NotRead = q.NotRead(clusters...)
 	for _, c := range clusters {
 		if reason := q.frozenReason(c); reason != "" {
 			notes = append(notes, fmt.Sprintf("cluster %s is not watched (%s): this is what was last seen of it", c, reason))

@@ -174,12 +174,22 @@ func TestWhyOrigin(t *testing.T) {
 	for name, change := range map[string]func(*networkingv1.Policy){
 		"it only counts": func(p *networkingv1.Policy) { p.Csrf.FilterEnabled = false },
 		"it is allowed":  func(p *networkingv1.Policy) { p.Csrf.AdditionalOrigins[0].Exact = "evil.example" },
-		"the abort is first": func(p *networkingv1.Policy) {
-			p.FaultInjection = &networkingv1.FaultInjection{Abort: &networkingv1.Abort{HttpStatus: 418}}
-		},
 	} {
 		assert.Equal(t, explain.Allowed, why(with(change), post).Verdict, name)
 	}
+	abort := func(percentage *float64) *explain.Why {
+		return why(with(func(p *networkingv1.Policy) {
+			p.FaultInjection = &networkingv1.FaultInjection{Abort: &networkingv1.Abort{HttpStatus: 418}, Percentage: percentage}
+			p.Csrf.FilterEnabled = false
+		}), post)
+	}
+	aborted, quarter := abort(nil), 25.0
+	assert.Equal(t, explain.Unreachable, aborted.Verdict, "the abort is first")
+	assert.Equal(t, "TrafficPolicy gloo-mesh/csrf lets the proxies of the callers answer all requests with status 418 themselves", aborted.Reason)
+	assert.Empty(t, aborted.Outcomes)
+	partly := abort(&quarter)
+	assert.Equal(t, explain.Partly, partly.Verdict)
+	assert.Contains(t, partly.Reason, "answer 25% of the requests with status 418")
 }
 
 // TestWhyNoPods: without pods, nobody refuses requests, and they fail all the same.

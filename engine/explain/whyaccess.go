@@ -362,7 +362,15 @@ func (q *query) answerVirtualDestination(out *Why, v *snapshot.VirtualDestinatio
 		out.Verdict, out.Reason = Unreachable, by
 		return
 	}
-	out.Outcomes = divide(q.virtualOutcomes(v, ""), whole)
+	var route *snapshot.Route
+	if isHTTPProtocol(v.Protocol) {
+		of := &snapshot.HostQuery{Host: v.Hostname, Mesh: q.mesh, Home: q.mesh.Namespace, Generated: true, Port: q.request.Port}
+		route, _ = q.routeByHand(out, of, false)
+		if out.Verdict != "" {
+			return
+		}
+	}
+	q.follow(out, route, func(q *query) []Outcome { return q.virtualOutcomes(v, "") })
 }
 
 // virtualOutcomes are the services behind a VirtualDestination, in the order of failover.

@@ -37,6 +37,23 @@ func (q *query) checkOrigin(out *Why) {
 	}
 }
 
+// checkAbort lets the proxies of the callers answer requests themselves, which then reach no pod. They do that before anything else.
+func (q *query) checkAbort(out *Why) {
+	if q.action == nil || q.action.Abort == nil || q.action.Abort.Value.Percent == 0 {
+		return
+	}
+	abort := q.action.Abort
+	by := fmt.Sprintf("%s lets the proxies of the callers answer %s with status %d themselves", kindAndName(abort.Origin.Ref), ofRequests(abort.Value.Percent), abort.Value.Status)
+	switch {
+	case abort.Value.Percent == whole:
+		out.Verdict, out.Reason, out.Outcomes = Unreachable, by, []Outcome{}
+	case out.Verdict == Allowed:
+		out.Verdict, out.Reason = Partly, by
+	default:
+		out.Notes = append(out.Notes, by)
+	}
+}
+
 // wrongOrigin says what is wrong with the origin of a request to a host; empty if nothing is
 // (envoyproxy.io: CSRF). What is compared is the host, with the port if there is one.
 func (r Request) wrongOrigin(c snapshot.CSRF, host string) string {

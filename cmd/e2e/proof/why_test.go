@@ -70,7 +70,7 @@ func (w *environment) workloadOf(p proxy) (snapshot.Ref, bool) {
 // differs says how an answer differs from what proxies do; empty if it does not.
 func (w *environment) differs(p proxy, d *snapshot.DestinationPlan, answer *explain.Why, configs map[string]*envoy.Config) string {
 	config := configs[p.String()]
-	if answer.Host == "" || len(answer.Outcomes) == 0 {
+	if answer.Host == "" || len(answer.Outcomes) == 0 && answer.Route == nil {
 		w.asked[explain.Unreachable]++
 		host := d.LocalFQDN
 		if d.Mesh.Cluster != p.cluster {
@@ -105,8 +105,11 @@ func (w *environment) differs(p proxy, d *snapshot.DestinationPlan, answer *expl
 	return ""
 }
 
-// routeDiffers compares where requests go, and how long they may take.
+// routeDiffers compares where requests go, and how long they may take. Requests that proxies answer themselves go nowhere.
 func routeDiffers(answer *explain.Why, route *envoy.Route) string {
+	if len(answer.Outcomes) == 0 && answer.Route != nil {
+		return ""
+	}
 	said, done := map[string]float64{}, map[string]float64{}
 	for _, o := range answer.Outcomes {
 		switch {

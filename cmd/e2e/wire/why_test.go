@@ -297,10 +297,6 @@ type expectation struct {
 // expect reads an answer.
 func expect(why *explain.Why) *expectation {
 	x := &expectation{}
-	if len(why.Outcomes) == 0 {
-		x.parts = append(x.parts, part{ends: []string{nowhere}, least: 1, most: 1})
-		return x
-	}
 	if why.Route != nil {
 		for _, s := range why.Route.Settings {
 			if s.Name == "abort" {
@@ -309,6 +305,12 @@ func expect(why *explain.Why) *expectation {
 				x.parts = append(x.parts, part{ends: []string{abortedEnd + " " + status}, least: x.aborted, most: x.aborted})
 			}
 		}
+	}
+	if len(why.Outcomes) == 0 {
+		if x.aborted < 1 {
+			x.parts = append(x.parts, part{ends: []string{nowhere}, least: 1, most: 1})
+		}
+		return x
 	}
 	if strings.HasPrefix(why.Reason, "the CSRF check of ") {
 		x.parts = append(x.parts, part{ends: []string{refusedEnd}, least: 1 - x.aborted, most: 1 - x.aborted})

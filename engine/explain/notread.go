@@ -1,0 +1,31 @@
+package explain
+
+import (
+	"slices"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// NotRead says which objects that users write in clusters were not read, though answers follow them: what they decide is then
+// not in any answer. Without clusters it is about all. Empty if all were read.
+func (x *Index) NotRead(clusters ...string) string {
+	var texts []string
+	for _, m := range x.state.Plan.Meshes {
+		c := x.clusters[m.Cluster]
+		if len(m.Dialect.Reads) == 0 || c == nil || len(clusters) > 0 && !slices.Contains(clusters, m.Cluster) {
+			continue
+		}
+		if x.unread {
+			return "what users wrote in the clusters, which may decide otherwise: ask with --clusters"
+		}
+		denied := slices.DeleteFunc(slices.Clone(c.Denied), func(k snapshot.Kind) bool { return m.Dialect.Reads[k] == nil })
+		if len(denied) > 0 {
+			texts = append(texts, kindNames(denied)+" of "+m.Cluster)
+		}
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	slices.Sort(texts)
+	return firstOf(slices.Compact(texts)) + ", which meshctl may not read, and which may decide otherwise: register the cluster again"
+}
