@@ -24,19 +24,26 @@ const (
 	named
 )
 
-// chosen says why a Service may be a gateway of a mesh.
-func (t *Topology) chosen(selectors []commonv1.IngressGatewaySelector, mesh *snapshot.MeshPlan, d *discoveryv1.Destination) gatewayChoice {
-	for i := range selectors {
-		if naming := naming(selectors[i].DestinationSelectors); len(naming) > 0 && inventory.SelectsDestination(naming, d) {
+// gatewayChooser chooses among the Services of a mesh. Selectors are those of its VirtualMesh; nil if that asks for no gateways.
+type gatewayChooser struct {
+	*Topology
+	selectors []commonv1.IngressGatewaySelector
+	mesh      *snapshot.MeshPlan
+}
+
+// chosen says why a Service may be a gateway of the mesh.
+func (t *gatewayChooser) chosen(d *discoveryv1.Destination) gatewayChoice {
+	for i := range t.selectors {
+		if naming := naming(t.selectors[i].DestinationSelectors); len(naming) > 0 && inventory.SelectsDestination(naming, d) {
 			return named
 		}
 	}
 	namespace := d.Spec.KubeService.Ref.Namespace
 	if s := t.settings; s != nil && s.Spec.Discovery != nil && s.Spec.Discovery.Istio != nil &&
-		names(s.Spec.Discovery.Istio.GatewayNamespaces, mesh.Cluster, namespace) {
+		names(s.Spec.Discovery.Istio.GatewayNamespaces, t.mesh.Cluster, namespace) {
 		return named
 	}
-	if namespace == mesh.Namespace {
+	if namespace == t.mesh.Namespace {
 		return installed
 	}
 	return ignored
@@ -75,22 +82,23 @@ func hasGatewayRole(d *discoveryv1.Destination) bool {
 
 // ignoredGateways warns of Services that look like gateways of a member, or that a
 // selector of the VirtualMesh matches by labels alone, and that are not used.
-func (t *Topology) ignoredGateways(selectors []commonv1.IngressGatewaySelector, mesh *snapshot.MeshPlan) []snapshot.Issue {
+func (t *gatewayChooser) ignoredGateways() []snapshot.Issue {
+	mesh := t.mesh
 	of := commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}
 	candidates := t.gateways[of]
-	if len(selectors) > 0 || mesh.DenyByDefault != nil {
+	if len(t.selectors) > 0 || mesh.DenyByDefault != nil {
 		candidates = t.inv.Destinations
 	}
 	var first *discoveryv1.Destination
 	count := 0
 	for _, d := range candidates {
-		if d.Spec.KubeService == nil || d.Spec.Mesh == nil || *d.Spec.Mesh != of || t.chosen(selectors, mesh, d) != ignored {
+		if d.Spec.KubeService == nil || d.Spec.Mesh == nil || *d.Spec.Mesh != of || t.chosen(d) != ignored {
 			continue
 		}
 		// One of another role matters where access is denied by default.
 		looksLikeOne := hasGatewayRole(d) || mesh.DenyByDefault != nil && selectsOneOf(d.Spec.KubeService, t.gatewayPods)
-		for i := range selectors {
-			looksLikeOne = looksLikeOne || selectsGateway(&selectors[i], d)
+		for i := range t.selectors {
+			looksLikeOne = looksLikeOne || selectsGateway(&t.selectors[i], d)
 		}
 		if looksLikeOne {
 			first = cmp.Or(first, d)
@@ -111,4 +119,20 @@ func (t *Topology) ignoredGateways(selectors []commonv1.IngressGatewaySelector, 
 	return []snapshot.Issue{snapshot.Warnf(snapshot.GatewayIgnored, hint, "%s outside of namespace %s %s, such as %s: %s",
 		snapshot.Count(count, "Service"), mesh.Namespace, are, inventory.ServiceName(first.Spec.KubeService.Ref), what).
 		At("federation").CausedBy(inventory.DestinationRef(first))}
+}
+
+// mixedGateways warns of Services that would stay open as gateways, if they did not select other pods, too.
+func (t *gatewayChooser) mixedGateways() []snapshot.Issue {
+	if t.mesh.DenyByDefault == nil {
+		return nil
+	}
+	var issues []snapshot.Issue
+	for _, d := range gatewaysOf(t.mesh, t.inv, t.gatewayPods) {
+		if t.chosen(d) != ignored && selectsOneOf(d.Spec.KubeService, t.otherPods) {
+			issues = append(issues, snapshot.Warnf(snapshot.GatewayIgnored, "let its selector select only the gateway, or write an AccessPolicy on it",
+				"Service %s selects a gateway and other pods: closed by globalAccessPolicy", inventory.ServiceName(d.Spec.KubeService.Ref)).
+				At("federation").CausedBy(inventory.DestinationRef(d)))
+		}
+	}
+	return issues
 }

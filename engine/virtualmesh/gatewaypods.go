@@ -51,21 +51,21 @@ func isGatewayPod(k *discoveryv1.KubernetesWorkload, selectors []map[string]stri
 // isGateway reports whether a Destination is a gateway, in use or not. Gateways are
 // not federated: their pods accept connections as their Gateway objects say, not the
 // mutual TLS of callers in other clusters.
-func isGateway(mesh *snapshot.MeshPlan, d *discoveryv1.Destination, pods map[inventory.Namespace][]map[string]string) bool {
+func isGateway(mesh *snapshot.MeshPlan, d *discoveryv1.Destination, pods podLabels) bool {
 	return d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel] == eastWestGateway ||
 		slices.ContainsFunc(mesh.Gateways, func(gw snapshot.GatewayPlan) bool { return gw.Destination.Name == d.Name }) ||
 		selectsOneOf(d.Spec.KubeService, pods)
 }
 
 // selectsOneOf reports whether a Service selects one of some pods.
-func selectsOneOf(service *discoveryv1.KubeService, pods map[inventory.Namespace][]map[string]string) bool {
+func selectsOneOf(service *discoveryv1.KubeService, pods podLabels) bool {
 	return slices.ContainsFunc(pods[inventory.Namespace{Cluster: service.Ref.ClusterName, Name: service.Ref.Namespace}], func(labels map[string]string) bool {
 		return len(service.WorkloadSelectorLabels) > 0 && inventory.MatchLabels(service.WorkloadSelectorLabels, labels)
 	})
 }
 
 // gatewaysOf are the Services of a mesh that select gateways, or pods that are labelled as such.
-func gatewaysOf(mesh *snapshot.MeshPlan, inv *inventory.Inventory, pods map[inventory.Namespace][]map[string]string) (out []*discoveryv1.Destination) {
+func gatewaysOf(mesh *snapshot.MeshPlan, inv *inventory.Inventory, pods podLabels) (out []*discoveryv1.Destination) {
 	of := commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}
 	for _, d := range inv.Destinations {
 		if d.Spec.KubeService != nil && d.Spec.Mesh != nil && *d.Spec.Mesh == of && (hasGatewayRole(d) || selectsOneOf(d.Spec.KubeService, pods)) {
@@ -75,13 +75,22 @@ func gatewaysOf(mesh *snapshot.MeshPlan, inv *inventory.Inventory, pods map[inve
 	return out
 }
 
-// gatewayPods are the labels of the pods of all kinds of gateways.
-func gatewayPods(inv *inventory.Inventory) map[inventory.Namespace][]map[string]string {
-	out := map[inventory.Namespace][]map[string]string{}
+// podLabels are the labels of the pods of workloads, by namespace.
+type podLabels map[inventory.Namespace][]map[string]string
+
+// dividePods divides the workloads into gateways of all kinds, and others.
+func dividePods(inv *inventory.Inventory) (gateways, others podLabels) {
+	gateways, others = podLabels{}, podLabels{}
 	for _, w := range inv.Workloads {
-		if k := w.Spec.Kubernetes; k != nil && isGatewayPod(k, nil) {
-			out[inventory.NamespaceOf(k)] = append(out[inventory.NamespaceOf(k)], k.PodLabels)
+		k := w.Spec.Kubernetes
+		if k == nil {
+			continue
 		}
+		of := others
+		if isGatewayPod(k, nil) {
+			of = gateways
+		}
+		of[inventory.NamespaceOf(k)] = append(of[inventory.NamespaceOf(k)], k.PodLabels)
 	}
-	return out
+	return gateways, others
 }

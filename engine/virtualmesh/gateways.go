@@ -102,7 +102,7 @@ func (t *Topology) gatewayCandidates(selectors []commonv1.IngressGatewaySelector
 				if !selectsGateway(&selectors[i], d) {
 					continue
 				}
-				if choice := t.chosen(selectors[i:i+1], mesh, d); choice != ignored {
+				if choice := (&gatewayChooser{t, selectors[i : i+1], mesh}).chosen(d); choice != ignored {
 					found = append(found, gatewayCandidate{d, selectors[i].PortName, choice == named})
 					break
 				}
@@ -122,7 +122,7 @@ func (t *Topology) gatewayCandidates(selectors []commonv1.IngressGatewaySelector
 			if d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel] != role {
 				continue
 			}
-			if choice := t.chosen(nil, mesh, d); choice != ignored {
+			if choice := (&gatewayChooser{t, nil, mesh}).chosen(d); choice != ignored {
 				found = append(found, gatewayCandidate{d, "", choice == named})
 			}
 		}
@@ -235,12 +235,16 @@ func (t *Topology) openGateways(vm *snapshot.VirtualMeshPlan) {
 			open(gw.Service, gw.Selector, gw.Addresses)
 		}
 		gateways := t.detectedGateways(mesh, detectorFor(t.settings, mesh.Cluster))
+		chooser := &gatewayChooser{t, gatewaySelectors(vm.VirtualMesh), mesh}
 		for _, d := range gatewaysOf(mesh, t.inv, t.gatewayPods) {
-			if t.chosen(gatewaySelectors(vm.VirtualMesh), mesh, d) != ignored {
+			if chooser.chosen(d) != ignored {
 				gateways = append(gateways, d)
 			}
 		}
 		for _, d := range gateways {
+			if selectsOneOf(d.Spec.KubeService, t.otherPods) {
+				continue // who may edit the namespace could open all of its pods so; see mixedGateways
+			}
 			var addresses []string
 			for _, a := range d.Spec.KubeService.ExternalAddresses {
 				addresses = append(addresses, address(a))

@@ -31,8 +31,8 @@ type Topology struct {
 	trustDomains map[string][]string
 	// gateways are the services that are labelled as gateways, by mesh.
 	gateways map[commonv1.ObjectRef][]*discoveryv1.Destination
-	// gatewayPods are the labels of the pods of all gateways.
-	gatewayPods map[inventory.Namespace][]map[string]string
+	// gatewayPods are the labels of the pods of all gateways, and otherPods those of all other pods.
+	gatewayPods, otherPods podLabels
 	// federations are by index of the Destination; addresses are in use by them.
 	federations []*snapshot.Federation
 	addresses   map[netip.Addr]bool
@@ -57,8 +57,8 @@ func New(
 		byRef:        make(map[commonv1.ObjectRef]*snapshot.MeshPlan, len(inv.Meshes)),
 		trustDomains: map[string][]string{},
 		gateways:     labelledGateways(inv),
-		gatewayPods:  gatewayPods(inv),
 	}
+	t.gatewayPods, t.otherPods = dividePods(inv)
 	t.addMeshes(dialects)
 	byAge := slices.Clone(virtualMeshes)
 	slices.SortFunc(byAge, func(a, b *networkingv1.VirtualMesh) int { return inventory.CompareAge(a, b) })
@@ -244,15 +244,17 @@ func (t *Topology) configureMember(plan *snapshot.VirtualMeshPlan, member *snaps
 	if spec.Federation != nil && spec.Federation.HostnameSuffix != "" {
 		member.HostnameSuffix = spec.Federation.HostnameSuffix
 	}
+	chooser := &gatewayChooser{t, gatewaySelectors(plan.VirtualMesh), member}
 	if spec.Federation != nil && !isFlat(plan.VirtualMesh) && hasPeers(plan, member) {
 		gateways, issues := t.findGateways(spec.Federation, member)
 		member.Gateways = gateways
 		add(issues...)
 		add(t.limitGateways(member)...)
-		add(t.ignoredGateways(spec.Federation.EastWestIngressGatewaySelectors, member)...)
+		add(chooser.ignoredGateways()...)
 	} else if member.DenyByDefault != nil {
-		add(t.ignoredGateways(nil, member)...)
+		add((&gatewayChooser{Topology: t, mesh: member}).ignoredGateways()...)
 	}
+	add(chooser.mixedGateways()...)
 	if federates(spec.Federation) && !resolvesSuffix(member) {
 		add(snapshot.Errorf(snapshot.SmartDNSMissing, member.Dialect.ResolveHint+", or end hostnameSuffix in \"global\"",
 			"mesh %s cannot resolve host names ending in %q: its proxies do not capture DNS", member.Ref.Name, member.HostnameSuffix).At("federation.hostnameSuffix"))
