@@ -84,16 +84,13 @@ func obstaclesOf(mesh *snapshot.MeshPlan, rule *snapshot.EffectiveRule, call *sn
 	if !AllowsCaller(mesh, rule, call.Caller) {
 		out = append(out, WrongCaller)
 	}
-	if call.AnyRequest {
-		return out
-	}
-	if len(rule.Methods) > 0 && (!call.HTTP || !matchesAny(rule.Methods, call.Method)) {
+	if len(rule.Methods) > 0 && (!call.HTTP || !call.AnyRequest && !matchesAny(rule.Methods, call.Method)) {
 		out = append(out, WrongMethod)
 	}
-	if len(rule.Paths) > 0 && (!call.HTTP || !matchesAny(rule.Paths, call.Path)) {
+	if len(rule.Paths) > 0 && (!call.HTTP || !call.AnyRequest && !matchesAny(rule.Paths, call.Path)) {
 		out = append(out, WrongPath)
 	}
-	if len(rule.PodPorts) > 0 && !slices.Contains(rule.PodPorts, call.PodPort) {
+	if len(rule.PodPorts) > 0 && !slices.Contains(rule.PodPorts, call.PodPort) && (!call.AnyRequest || call.PodPort != 0) {
 		out = append(out, WrongPort)
 	}
 	return out

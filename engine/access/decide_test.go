@@ -36,3 +36,20 @@ func TestObstacles(t *testing.T) {
 		assert.Equal(t, len(tt.want) == 0, len(decision.By) > 0, name)
 	}
 }
+
+func TestAnyRequest(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		rule snapshot.EffectiveRule
+		call snapshot.Call
+		want []access.Obstacle
+	}{
+		"some method":                {snapshot.EffectiveRule{Methods: []string{"GET"}, Paths: []string{"/a"}}, snapshot.Call{HTTP: true}, nil},
+		"connections have no method": {snapshot.EffectiveRule{Methods: []string{"GET"}}, snapshot.Call{}, []access.Obstacle{access.WrongMethod}},
+		"any port":                   {snapshot.EffectiveRule{PodPorts: []uint32{1}}, snapshot.Call{HTTP: true}, nil},
+		"another port":               {snapshot.EffectiveRule{PodPorts: []uint32{1}}, snapshot.Call{HTTP: true, PodPort: 2}, []access.Obstacle{access.WrongPort}},
+	} {
+		tt.rule.Anyone, tt.call.AnyRequest = true, true
+		assert.Equal(t, tt.want, access.Decide(nil, []snapshot.EffectiveRule{tt.rule}, &tt.call).Obstacles, name)
+	}
+}

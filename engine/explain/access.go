@@ -164,21 +164,25 @@ type gate struct {
 	*Index
 	d      *snapshot.DestinationPlan
 	guards []snapshot.Guard
-	// calls are for each of its ports.
+	// calls are for each port of its pods.
 	calls []snapshot.Call
 }
 
 func (x *Index) gateTo(d *snapshot.DestinationPlan) *gate {
-	g := &gate{Index: x, d: d, guards: x.outside.guardsOf(d, nil), calls: []snapshot.Call{{HTTP: true, AnyRequest: true}}}
+	g := &gate{Index: x, d: d, guards: x.outside.guardsOf(d, nil)}
 	if len(g.guards) == 0 {
-		g.guards = append(g.guards, nil) // and without any, ports do not matter
-		return g
+		g.guards = append(g.guards, nil)
 	}
-	if k := d.Destination.Spec.KubeService; len(k.Ports) > 0 {
-		g.calls = nil
-		for _, p := range k.Ports {
-			g.calls = append(g.calls, snapshot.Call{HTTP: isHTTP(p), AnyRequest: true, PodPort: podPortOf(d, p.Port)})
+	if k := d.Destination.Spec.KubeService; k != nil {
+		for i := range k.Ports {
+			call := snapshot.Call{HTTP: dialectOf(d).IsHTTP(&k.Ports[i]), AnyRequest: true, PodPort: podPortOf(d, k.Ports[i].Port)}
+			if !slices.ContainsFunc(g.calls, func(c snapshot.Call) bool { return c.HTTP == call.HTTP && c.PodPort == call.PodPort }) {
+				g.calls = append(g.calls, call)
+			}
 		}
+	}
+	if len(g.calls) == 0 {
+		g.calls = append(g.calls, snapshot.Call{HTTP: true, AnyRequest: true})
 	}
 	return g
 }

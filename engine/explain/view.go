@@ -19,6 +19,8 @@ type View struct {
 	Host string `json:"host"`
 	// Routes are tried in this order; none means that requests go to Host unchanged.
 	Routes []Route `json:"routes"`
+	// Connections are the ports for which no route holds, as proxies see no requests there.
+	Connections []uint32 `json:"connectionPorts,omitempty"`
 	// Settings hold for all requests.
 	Settings []Setting `json:"settings,omitempty"`
 	Subsets  []Subset  `json:"subsets,omitempty"`
@@ -84,6 +86,13 @@ func (x *Index) view(d *snapshot.DestinationPlan, v *snapshot.View) View {
 	out := View{Mesh: v.Mesh.Ref, Own: v.Mesh == d.Mesh, Host: v.Host, Routes: []Route{}, Settings: viewSettings(d, v)}
 	for _, r := range v.Routes {
 		out.Routes = append(out.Routes, x.route(r))
+	}
+	if k := d.Destination.Spec.KubeService; k != nil && len(out.Routes) > 0 && !v.Mesh.Dialect.KeepsPort {
+		for i := range k.Ports {
+			if p := &k.Ports[i]; (p.Protocol == "" || p.Protocol == "TCP") && !v.Mesh.Dialect.IsHTTP(p) {
+				out.Connections = append(out.Connections, p.Port)
+			}
+		}
 	}
 	for _, s := range v.Subsets {
 		out.Subsets = append(out.Subsets, Subset{Name: s.Name, Labels: s.Labels})
@@ -300,6 +309,9 @@ func (v View) sections() []Section {
 	if len(v.Routes) == 0 {
 		s.Text += " Requests go to it unchanged."
 	} else {
+		if len(v.Connections) > 0 {
+			s.Text += fmt.Sprintf(" On %s %s proxies see connections, which no route takes.", verb(len(v.Connections), "port", "ports"), numbers(v.Connections))
+		}
 		s.Header = []string{"REQUESTS", "GO TO", "CLUSTER", "SUBSET", "SHARE", "ENDPOINTS", "BY"}
 		for _, r := range v.Routes {
 			s.Rows = append(s.Rows, r.rows(v.Host)...)

@@ -202,7 +202,7 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 	if view != nil {
 		out.Settings = viewSettings(d, view)
 	}
-	if isHTTP(*port) {
+	if d.Mesh.Dialect.IsHTTP(port) {
 		byHand, applies := q.routeByHand(out, q.hostQuery(d), view != nil && len(view.Routes) > 0)
 		if out.Verdict != "" {
 			return
@@ -280,7 +280,7 @@ func (q *query) choosePort(d *snapshot.DestinationPlan) *discoveryv1.KubeService
 	}
 	if q.request.Port == 0 && len(k.Ports) > 0 {
 		q.request.Port = k.Ports[0].Port
-		if i := slices.IndexFunc(k.Ports, isHTTP); i >= 0 {
+		if i := slices.IndexFunc(k.Ports, func(p discoveryv1.KubeServicePort) bool { return dialectOf(d).IsHTTP(&p) }); i >= 0 {
 			q.request.Port = k.Ports[i].Port
 		}
 	}
@@ -311,20 +311,6 @@ func portsText(d *snapshot.DestinationPlan) string {
 		return "none"
 	}
 	return numbers(ports)
-}
-
-// isHTTP reports whether proxies see requests on a port; where they detect the protocol, that is
-// taken for granted.
-func isHTTP(p discoveryv1.KubeServicePort) bool {
-	return isHTTPProtocol(snapshot.PortProtocol(p)) && p.Protocol != "UDP" && p.Protocol != "SCTP"
-}
-
-func isHTTPProtocol(name string) bool {
-	switch strings.ToUpper(name) {
-	case "HTTP", "HTTP2", "GRPC", "GRPC-WEB", "":
-		return true
-	}
-	return false
 }
 
 // routeTo finds the view of a Destination that the callers have, and the route that takes the

@@ -297,7 +297,15 @@ func podPortOf(d *snapshot.DestinationPlan, port uint32) uint32 {
 
 func isHTTPPort(d *snapshot.DestinationPlan, port uint32) bool {
 	p := portOf(d, port)
-	return p == nil || isHTTP(*p)
+	return p == nil || dialectOf(d).IsHTTP(p)
+}
+
+// dialectOf is that of the mesh of a Destination; nil if that is not known.
+func dialectOf(d *snapshot.DestinationPlan) *snapshot.Dialect {
+	if d.Mesh == nil {
+		return nil
+	}
+	return d.Mesh.Dialect
 }
 
 // hops are the connections on the way to the pods of a Destination.
@@ -363,7 +371,7 @@ func (q *query) answerVirtualDestination(out *Why, v *snapshot.VirtualDestinatio
 		return
 	}
 	var route *snapshot.Route
-	if isHTTPProtocol(v.Protocol) {
+	if snapshot.IsHTTPProtocol(v.Protocol) {
 		of := &snapshot.HostQuery{Host: v.Hostname, Mesh: q.mesh, Home: q.mesh.Namespace, Generated: true, Port: q.request.Port}
 		route, _ = q.routeByHand(out, of, false)
 		if out.Verdict != "" {

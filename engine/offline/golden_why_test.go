@@ -1,9 +1,11 @@
 package offline_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,7 +19,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// whyName is the file with the questions of a case, each a line "FROM TO METHOD PATH" as for the command, with the answer
+// whyName is the file with the questions of a case, each a line "FROM TO[:PORT] METHOD PATH" as for the command, with the answer
 // below it.
 const whyName = "why.txt"
 
@@ -57,9 +59,12 @@ func answer(t *testing.T, x *explain.Index, question string, out *strings.Builde
 	require.GreaterOrEqual(t, len(parts), 4, question)
 	from := x.Find(snapshot.Workload, parts[0])
 	require.Len(t, from, 1, question)
-	to := x.FindCalled(from[0], parts[1])
+	called, port, _ := strings.Cut(parts[1], ":")
+	to := x.FindCalled(from[0], called)
 	require.Len(t, to, 1, question)
-	request := explain.Request{Method: parts[2], Path: parts[3], Headers: map[string]string{}}
+	number, err := strconv.ParseUint(cmp.Or(port, "0"), 10, 16)
+	require.NoError(t, err, question)
+	request := explain.Request{Port: uint32(number), Method: parts[2], Path: parts[3], Headers: map[string]string{}}
 	for _, header := range parts[4:] {
 		name, value, _ := strings.Cut(header, "=")
 		request.Headers[name] = value

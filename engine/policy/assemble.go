@@ -94,7 +94,8 @@ func (r *reconciler) planAccessPolicy(b *accessBinding) *snapshot.PolicyPlan {
 				meshes = append(meshes, mesh)
 			}
 			issues := slices.Concat(unnamed[mesh], r.env.authorizationPolicyIssues(d, mesh), openGatewayIssues(d, mesh),
-				identityLostIssues(r.states[i].plan, b.rule), r.states[i].shared.issuesOf(b.ref), relayIssues(r.states[i].plan, b.ref), pathIssues(b.rule, mesh))
+				identityLostIssues(r.states[i].plan, b.rule), r.states[i].shared.issuesOf(b.ref), relayIssues(r.states[i].plan, b.ref), pathIssues(b.rule, mesh),
+				connectionIssues(b.rule, d.Spec.KubeService, mesh))
 			if mesh.Dialect.ByAccount {
 				issues = r.states[i].grants.issues[grantKey{b, i}]
 			}

@@ -266,7 +266,7 @@ func (env *environment) connections(account accountKey) map[uint32]bool {
 		for _, destination := range env.accounts.destinationsOf[x] {
 			service := env.inv.Destinations[destination].Spec.KubeService
 			for _, p := range service.Ports {
-				if !env.meshSeesRequests(destination, &p) {
+				if !env.dialect(destination).IsHTTP(&p) {
 					pod, _ := snapshot.PodPort(service, p)
 					ports[pod] = true
 				}
@@ -275,14 +275,6 @@ func (env *environment) connections(account accountKey) map[uint32]bool {
 	}
 	env.accounts.connections[account] = ports
 	return ports
-}
-
-// meshSeesRequests reports whether the mesh of a Destination sees requests on a port.
-func (env *environment) meshSeesRequests(i int, p *discoveryv1.KubeServicePort) bool {
-	if d := env.dialect(i); d != nil && d.SeesRequests != nil {
-		return d.SeesRequests(p)
-	}
-	return takesRequests(p)
 }
 
 // anyByIdentity reports whether any of the Destinations is in a mesh that identifies

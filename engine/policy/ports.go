@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
@@ -10,33 +11,20 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// noRequests are the protocols, by prefix of the port name, in which a proxy sees
-// connections only.
-var noRequests = []string{"tcp", "tls", "https", "udp", "mongo", "mysql", "redis"}
-
-// takesRequests reports whether a proxy sees requests on a port.
-func takesRequests(p *discoveryv1.KubeServicePort) bool {
-	if p.Protocol != "" && p.Protocol != "TCP" {
-		return false
-	}
-	name := strings.ToLower(p.AppProtocol)
-	if name == "" {
-		name, _, _ = strings.Cut(strings.ToLower(p.Name), "-")
-	}
-	return !slices.Contains(noRequests, name)
+// routesRequests reports whether routes for requests have an effect on a service: on one of its ports proxies see requests, or they
+// split connections in the same way.
+func (env *environment) routesRequests(self int) bool {
+	dialect, service := env.dialect(self), env.inv.Destinations[self].Spec.KubeService
+	return dialect != nil && dialect.KeepsPort ||
+		slices.ContainsFunc(service.Ports, func(p discoveryv1.KubeServicePort) bool { return dialect.IsHTTP(&p) })
 }
 
 // checkPorts warns of a policy on requests if the service has no port for requests.
 func (env *environment) checkPorts(self int, p *networkingv1.Policy) []snapshot.Issue {
+	if env.routesRequests(self) {
+		return nil
+	}
 	service := env.inv.Destinations[self].Spec.KubeService
-	if d := env.dialect(self); d != nil && d.KeepsPort {
-		return nil // connections are split as requests are
-	}
-	for i := range service.Ports {
-		if takesRequests(&service.Ports[i]) {
-			return nil
-		}
-	}
 	for i := range features {
 		if f := &features[i]; f.route != nil && f.value(p) != nil {
 			return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported,
@@ -45,4 +33,39 @@ func (env *environment) checkPorts(self int, p *networkingv1.Policy) []snapshot.
 		}
 	}
 	return nil
+}
+
+// connectionIssues warns of conditions on requests for ports of a service on which proxies see connections only: there the rule
+// allows nobody (istio.io: Authorization Policy Conditions, Security for TCP traffic).
+func connectionIssues(rule *snapshot.AccessRule, service *discoveryv1.KubeService, mesh *snapshot.MeshPlan) []snapshot.Issue {
+	field := "allowedMethods"
+	switch {
+	case len(rule.Methods) > 0:
+	case len(rule.Paths) > 0:
+		field = "allowedPaths"
+	default:
+		return nil
+	}
+	var closed []string
+	open := false
+	for i := range service.Ports {
+		p := &service.Ports[i]
+		switch {
+		case p.Protocol != "" && p.Protocol != "TCP" || len(rule.Ports) > 0 && !slices.Contains(rule.Ports, p.Port):
+		case mesh.Dialect.IsHTTP(p):
+			open = true
+		default:
+			closed = append(closed, strconv.FormatUint(uint64(p.Port), 10))
+		}
+	}
+	if len(closed) == 0 {
+		return nil
+	}
+	what := "lets nobody in on port " + strings.Join(closed, ", ")
+	if !open {
+		what = "lets nobody in on any port"
+	}
+	return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported,
+		"leave it out, or if the port carries HTTP, name it after its protocol, such as http or grpc",
+		"%s %s of service %s: proxies see connections there, not requests", field, what, inventory.ServiceName(service.Ref)).At(field)}
 }

@@ -44,7 +44,7 @@ func (c *fieldContext) buckets() int {
 	ports := 0
 	service := c.env.inv.Destinations[c.index].Spec.KubeService
 	for i := range service.Ports {
-		if takesRequests(&service.Ports[i]) {
+		if c.env.dialect(c.index).IsHTTP(&service.Ports[i]) {
 			ports++
 		}
 	}

@@ -69,7 +69,7 @@ func (env *environment) viewKeys(self int, applied []snapshot.AppliedTraffic) fu
 func (env *environment) view(self int, viewer *snapshot.MeshPlan, host string, applied []snapshot.AppliedTraffic) *snapshot.View {
 	view := &snapshot.View{Mesh: viewer, Host: host}
 	actions := map[string]*snapshot.Action{}
-	caught := false
+	caught, requestsSeen := false, env.routesRequests(self)
 	for i := range applied {
 		spec := applied[i].Spec
 		requests := matches(spec, viewer.Cluster)
@@ -78,7 +78,7 @@ func (env *environment) view(self int, viewer *snapshot.MeshPlan, host string, a
 		}
 		policy := snapshot.RefOf(snapshot.TrafficPolicy, applied[i].Policy)
 		c := &fieldContext{env: env, index: self, spec: spec, viewer: viewer}
-		if routed := c.setView(policy, view); !routed {
+		if routed := c.setView(policy, view); !routed || !requestsSeen {
 			continue
 		}
 		for _, m := range requests {

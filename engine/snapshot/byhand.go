@@ -99,7 +99,7 @@ type Call struct {
 	Headers      map[string]string
 	// Caller is what the certificate of the callers names; nil if they present none.
 	Caller *Identity
-	// PodPort is where the pods listen.
+	// PodPort is where the pods listen; 0 with AnyRequest if that does not matter.
 	PodPort uint32
 }
 

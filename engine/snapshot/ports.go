@@ -79,3 +79,24 @@ func PortProtocol(p discoveryv1.KubeServicePort) string {
 	}
 	return ""
 }
+
+// IsHTTPProtocol reports whether proxies see requests in a protocol; where they detect it, that is taken for granted.
+func IsHTTPProtocol(name string) bool {
+	switch strings.ToUpper(name) {
+	case "HTTP", "HTTP2", "GRPC", "GRPC-WEB", "":
+		return true
+	}
+	return false
+}
+
+// IsHTTP reports whether proxies of a mesh see requests on a port of a service, and not only connections. The dialect is nil if
+// the mesh is not known.
+func (d *Dialect) IsHTTP(p *discoveryv1.KubeServicePort) bool {
+	switch {
+	case p.Protocol != "" && p.Protocol != "TCP":
+		return false
+	case d != nil && d.SeesRequests != nil:
+		return d.SeesRequests(p)
+	}
+	return IsHTTPProtocol(PortProtocol(*p))
+}

@@ -165,7 +165,7 @@ type Dialect struct {
 	// KeepsPort: requests keep their port when they are sent to another service.
 	KeepsPort bool
 	// SeesRequests reports whether proxies of the mesh tell requests apart on a
-	// port; asked only where ByAccount is set.
+	// port; nil if they do so by PortProtocol. See IsHTTP.
 	SeesRequests func(*discoveryv1.KubeServicePort) bool
 	// Inexpressible lists the values of a grant that are cases of Fields which cannot
 	// be expressed; nil if there are no such cases.
