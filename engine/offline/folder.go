@@ -130,7 +130,7 @@ func (f *folder) read(doc document) error {
 		f.left[doc.gvk]++
 		return nil
 	}
-	if want := kind.Info().GroupVersion(); doc.gvk.GroupVersion() != want {
+	if want := kind.Info().GroupVersion(); !kind.Info().Has(doc.gvk.Version) {
 		return doc.at.errorf([]string{"apiVersion"}, "%s is read as %s, not as %s; convert it", kind, want, doc.gvk.GroupVersion())
 	}
 	o := list.New()

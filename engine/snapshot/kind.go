@@ -1,6 +1,8 @@
 package snapshot
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -219,6 +221,18 @@ var kinds = [kindCount]KindInfo{
 	TCPRoute:       optional(smiSpecs, "v1alpha4", "TCPRoute", "tcproutes", Write),
 	TrafficTarget:  optional(smiAccess, "v1alpha3", "TrafficTarget", "traffictargets", Write),
 	TrafficSplit:   optional(smiSplit, "v1alpha2", "TrafficSplit", "trafficsplits", Write),
+}
+
+// sameFields are the versions of groups that have the same fields as the one that is read: their CustomResourceDefinitions have one
+// schema for all versions (istio.io/api, kubernetes/customresourcedefinitions.gen.yaml). It is read-only.
+var sameFields = map[string][]string{
+	istioNetworking: {"v1alpha3", "v1beta1"},
+	istioSecurity:   {"v1beta1"},
+}
+
+// Has reports whether objects of the kind can be written in a version of its group, and mean the same.
+func (i KindInfo) Has(version string) bool {
+	return version == i.Version || slices.Contains(sameFields[i.Group], version)
 }
 
 // Info returns what Kubernetes calls k.
