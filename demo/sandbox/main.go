@@ -27,6 +27,7 @@ func roles() map[string]func(args []string) int {
 		"kwok-stages":             kwokStages,
 		"istiod":                  istiod,
 		"istio-manifests":         istioManifests,
+		"worlds":                  worlds,
 		"xds":                     xds,
 	}
 }
