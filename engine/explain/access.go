@@ -30,8 +30,10 @@ type Access struct {
 	Unidentified []Unidentified `json:"unidentified,omitempty"`
 	// ByHand is what users wrote that also decides.
 	ByHand []ByHand `json:"byHand,omitempty"`
+	// Beside are other Destinations of which some of its pods are, too, and whose policies decide about those, if none selects it.
+	Beside []snapshot.Ref `json:"beside,omitempty"`
 	// Callers are the known workloads that get through, ascending, if the
-	// default is DENY or something in ByHand decides.
+	// default is DENY, or something in ByHand or Beside decides.
 	Callers []snapshot.Ref `json:"callers,omitempty"`
 	// Refused counts the known workloads that can reach it and do not get through.
 	Refused int `json:"refused,omitempty"`
@@ -68,6 +70,8 @@ const (
 
 func (o *outside) accessMode(d *snapshot.DestinationPlan) AccessMode {
 	switch {
+	case d.Open() == snapshot.OpenByDefault && slices.ContainsFunc(o.groupsOf(d, nil), func(g *podGroup) bool { return len(g.beside) > 0 }):
+		return AccessByPolicies
 	case d.Open() != snapshot.OpenNot && len(o.access(d)) > 0:
 		return AccessByHand
 	case d.Open() != snapshot.OpenNot:
@@ -105,12 +109,12 @@ func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
 	for _, o := range x.outside.access(d) {
 		a.ByHand = append(a.ByHand, ByHand{o.Ref, o.What})
 	}
+	gate := x.gateTo(d)
 	if open == snapshot.OpenNot {
 		a.restrict(d)
-	} else if len(a.ByHand) == 0 {
+	} else if a.Beside = gate.beside(); len(a.ByHand) == 0 && (len(a.Beside) == 0 || open != snapshot.OpenByDefault) {
 		return a
 	}
-	gate := x.gateTo(d)
 	for _, ref := range x.Refs(snapshot.Workload) {
 		if may, _ := gate.admits(x.workloads[ref]); may {
 			a.Callers = append(a.Callers, ref)
@@ -163,16 +167,13 @@ func rulesOn(d *snapshot.DestinationPlan) (rules []Rule) {
 type gate struct {
 	*Index
 	d      *snapshot.DestinationPlan
-	guards []snapshot.Guard
+	groups []*podGroup
 	// calls are for each port of its pods.
 	calls []snapshot.Call
 }
 
 func (x *Index) gateTo(d *snapshot.DestinationPlan) *gate {
-	g := &gate{Index: x, d: d, guards: x.outside.guardsOf(d, nil)}
-	if len(g.guards) == 0 {
-		g.guards = append(g.guards, nil)
-	}
+	g := &gate{Index: x, d: d, groups: x.outside.groupsOf(d, nil)}
 	if k := d.Destination.Spec.KubeService; k != nil {
 		for i := range k.Ports {
 			call := snapshot.Call{HTTP: dialectOf(d).IsHTTP(&k.Ports[i]), AnyRequest: true, PodPort: podPortOf(d, k.Ports[i].Port)}
@@ -187,6 +188,17 @@ func (x *Index) gateTo(d *snapshot.DestinationPlan) *gate {
 	return g
 }
 
+// beside are the other Destinations with policies that decide about some of its pods, ascending.
+func (g *gate) beside() (refs []snapshot.Ref) {
+	for _, pods := range g.groups {
+		for _, d := range pods.beside {
+			refs = append(refs, d.Ref)
+		}
+	}
+	slices.SortFunc(refs, snapshot.Ref.Compare)
+	return slices.Compact(refs)
+}
+
 // admits reports whether a workload can reach the Destination and may call it, on some port and
 // path of some pod at least, and which policies allow that; none if all callers are allowed.
 func (g *gate) admits(workload *discoveryv1.Workload) (may bool, by []snapshot.Ref) {
@@ -197,8 +209,8 @@ func (g *gate) admits(workload *discoveryv1.Workload) (may bool, by []snapshot.R
 	how, caller := connectionTo(g.d, mesh), callerOf(workload, mesh, true)
 	for _, call := range g.calls {
 		call.Caller = caller
-		for _, guard := range g.guards {
-			if j := judge(g.d, mesh, how, call, guard); j.verdict == Allowed || j.verdict == Unknown {
+		for _, pods := range g.groups {
+			if j := judge(g.d, mesh, how, call, pods); j.verdict == Allowed || j.verdict == Unknown {
 				may, by = true, append(by, j.ours.By...)
 			}
 		}
@@ -304,6 +316,9 @@ func (a Access) sections() []Section {
 	case a.Permissive:
 		s.Text = "Anyone in its mesh, whatever policies say: the mesh is in permissive traffic policy mode."
 		return []Section{s}
+	case a.Default == Allow && len(a.Beside) > 0:
+		s.Text = "No AccessPolicy selects it, but some of its pods are also those of " + services(a.Beside) + ", whose policies decide."
+		return append([]Section{s}, a.byHandSections()...)
 	case a.Default == Allow && len(a.ByHand) > 0:
 		s.Text = "No AccessPolicy selects it, and access is open by default; what users wrote decides."
 		return append([]Section{s}, a.byHandSections()...)

@@ -92,7 +92,7 @@ func (x *Index) shortTargets(r *snapshot.Route) string {
 
 // callersAnswer says who may call: "productpage-v1 only; 12 refused".
 func (x *Index) callersAnswer(a *Access) string {
-	if a.Default == Allow && len(a.ByHand) == 0 {
+	if a.Default == Allow && len(a.ByHand)+len(a.Beside) == 0 {
 		return "anyone"
 	}
 	who := "nobody"

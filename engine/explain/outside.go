@@ -10,6 +10,7 @@ import (
 
 	"github.com/meshctl/meshctl/engine/access"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -18,11 +19,22 @@ type outside struct {
 	clusters map[string]*snapshot.Cluster
 	// byHand is what there is for each mesh in its cluster, if that is anything.
 	byHand map[*snapshot.MeshPlan]snapshot.ByHand
+	// closed are the Destinations that do not let all callers in, by namespace.
+	closed map[inventory.Namespace][]*snapshot.DestinationPlan
 }
 
 // newOutside reads what users wrote for the meshes of a State.
 func newOutside(state *snapshot.State, clusters map[string]*snapshot.Cluster) *outside {
-	o := &outside{clusters: clusters, byHand: map[*snapshot.MeshPlan]snapshot.ByHand{}}
+	o := &outside{
+		clusters: clusters, byHand: map[*snapshot.MeshPlan]snapshot.ByHand{}, closed: map[inventory.Namespace][]*snapshot.DestinationPlan{},
+	}
+	for d := range state.Plan.Destinations.All() {
+		k := d.Destination.Spec.KubeService
+		if k != nil && len(k.WorkloadSelectorLabels) > 0 && d.Mesh != nil && !d.Mesh.Dialect.ByAccount && d.Open() == snapshot.OpenNot {
+			at := inventory.Namespace{Cluster: k.Ref.ClusterName, Name: k.Ref.Namespace}
+			o.closed[at] = append(o.closed[at], d)
+		}
+	}
 	for _, m := range state.Plan.Meshes {
 		if c := clusters[m.Cluster]; c != nil && m.Dialect.Inspect != nil {
 			if hand := m.Dialect.Inspect(c, state.Input.Management.Plane()); !hand.Empty() {
@@ -31,27 +43,6 @@ func newOutside(state *snapshot.State, clusters map[string]*snapshot.Cluster) *o
 		}
 	}
 	return o
-}
-
-// guardsOf are what users' objects say about calls to the pods of a Destination that have some labels; none if they say nothing.
-func (o *outside) guardsOf(d *snapshot.DestinationPlan, with map[string]string) []snapshot.Guard {
-	k := d.Destination.Spec.KubeService
-	if d.Mesh == nil || k == nil || o.byHand[d.Mesh] == nil {
-		return nil
-	}
-	of := &snapshot.PodQuery{Mesh: d.Mesh, Namespace: k.Ref.Namespace}
-	pods := podsOf(o.clusters[d.Mesh.Cluster], k.Ref.Namespace, k.WorkloadSelectorLabels)
-	for _, e := range endpointsOf(d, with) {
-		labels, found := pods[e.IpAddress]
-		if !found {
-			labels = e.Labels // of its workload
-		}
-		of.Pods = append(of.Pods, labels)
-	}
-	if len(of.Pods) == 0 { // those that will be
-		of.Pods = append(of.Pods, k.WorkloadSelectorLabels)
-	}
-	return o.byHand[d.Mesh].Guards(of)
 }
 
 // podsOf are the labels of the pods that a selector selects, by address.
@@ -164,14 +155,16 @@ func connectionTo(d *snapshot.DestinationPlan, from *snapshot.MeshPlan) connecti
 type judged struct {
 	verdict Verdict
 	reason  string
-	// ours is the decision of AccessPolicies, which is all there is if no guard decides.
+	// ours is the decision of AccessPolicies, which is all there is if no guard decides, and on is where they are.
 	ours access.Decision
+	on   *snapshot.DestinationPlan
 	// byHand: what users wrote decides, whatever AccessPolicies say.
 	byHand bool
 }
 
-// judge decides about a call. The guard is nil if users wrote nothing about the pods.
-func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection, call snapshot.Call, guard snapshot.Guard) judged {
+// judge decides about a call to a group of pods.
+func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection, call snapshot.Call, pods *podGroup) judged {
+	guard := pods.guard
 	if how.plain != nil {
 		call.Caller = nil
 	}
@@ -187,7 +180,8 @@ func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection,
 			return judged{verdict: Unreachable, byHand: true, reason: fmt.Sprintf("%s takes only mutual TLS, and %s sets TLS mode %s", byHandName(by), kindAndName(how.plain.Origin.Ref), how.plain.Value)}
 		}
 	}
-	out := judged{ours: access.Allows(d, from, &call)}
+	var out judged
+	out.ours, out.on = pods.allows(d, from, &call)
 	if guard == nil {
 		out.verdict = verdictOf(out.ours)
 		return out

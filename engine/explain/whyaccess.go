@@ -62,15 +62,11 @@ func (q *query) resolvedOutcomes(d *snapshot.DestinationPlan, t snapshot.Target,
 
 // decided are an outcome with its verdict, or several if not all pods with some labels are alike.
 func (q *query) decided(out Outcome, d *snapshot.DestinationPlan, port uint32, how connection, with map[string]string) (list []Outcome) {
-	guards := q.outside.guardsOf(d, with)
-	if len(guards) == 0 {
-		guards = append(guards, nil)
-	}
-	for _, g := range guards {
+	groups := q.outside.groupsOf(d, with)
+	for _, g := range groups {
 		one := out
-		if len(guards) > 1 && out.Endpoints != nil && *out.Endpoints > 0 {
-			pods := g.Pods()
-			one.Endpoints, one.some = &pods, true
+		if len(groups) > 1 && out.Endpoints != nil && *out.Endpoints > 0 {
+			one.Endpoints, one.some = &g.count, true
 		}
 		q.decideAccess(&one, d, port, how, g)
 		one.needPods()
@@ -111,13 +107,13 @@ func (q *query) trustMissing(d *snapshot.DestinationPlan) string {
 }
 
 // decideAccess sets the verdict of policies, and of what users wrote, on a group of the pods of a Destination.
-func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uint32, how connection, guard snapshot.Guard) {
+func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uint32, how connection, pods *podGroup) {
 	request, plain := q.request.proxied(), how.plain
 	call := snapshot.Call{
 		HTTP: isHTTPPort(d, port), Method: request.Method, Path: request.PathOnly(), Headers: request.Headers,
 		PodPort: podPortOf(d, port), Caller: callerOf(q.workload, q.mesh, true),
 	}
-	answer := judge(d, q.mesh, how, call, guard)
+	answer := judge(d, q.mesh, how, call, pods)
 	decision := answer.ours
 	if answer.byHand {
 		out.Verdict, out.Reason = answer.verdict, answer.reason
@@ -136,11 +132,17 @@ func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uin
 	}
 	if len(decision.By) > 0 {
 		out.By = decision.By
-		out.Verdict, out.Reason = Allowed, policiesText(out.By)+verb(len(out.By), " allows it", " allow it")
+		out.Verdict, out.Reason = Allowed, onOther(d, answer.on)+policiesText(out.By)+verb(len(out.By), " allows it", " allow it")
 		return
 	}
 	out.Verdict = Refused
 	switch {
+	case answer.on != nil && answer.on != d:
+		out.Reason = onOther(d, answer.on) + "the policies there allow nobody"
+		if decision.Nearest != nil {
+			out.Reason, out.Change = q.nearestRule(answer.on, &decision, port)
+			out.Reason = onOther(d, answer.on) + out.Reason
+		}
 	case plain != nil:
 		out.Reason = fmt.Sprintf("the callers present no identity, as %s sets TLS mode %s, and no policy on %s is for anyone", kindAndName(plain.Origin.Ref), plain.Value, d.Ref.Name)
 		out.Change = &Addition{Policy: plain.Origin.Ref, Text: "set TLS mode ISTIO_MUTUAL in " + kindAndName(plain.Origin.Ref)}
