@@ -48,8 +48,9 @@ repairs a broken registration, replaces its credential, and revokes all
 credentials of before.
 
 Settings of Istio are in ConfigMaps. The account may read those named istio and
-istio-ca-root-cert, and all of them in namespaces that have a control plane now.
-If you install a revision of Istio in another namespace later, register again.
+istio-ca-root-cert, and all of them in namespaces that have a control plane now:
+of revisions, and the one that istiod's SHARED_MESH_CONFIG names. If you install
+a revision of Istio in another namespace later, register again.
 
 On a terminal, the command asks for what is missing, and lists the contexts and
 the clusters behind them.

@@ -11,7 +11,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// maxConfigMaps is how many ConfigMaps of a cluster are read: those of 50 control planes.
+// maxConfigMaps is how many ConfigMaps of a cluster are read: those of 50 control planes, or of
+// 33 that each name a second one with settings.
 // Anyone who may edit a namespace can make Deployments that look like one; those that
 // there is evidence of come first.
 const maxConfigMaps = 100

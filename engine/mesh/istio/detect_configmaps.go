@@ -2,22 +2,19 @@ package istio
 
 import (
 	"math"
-	"strings"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // configMapKey is what is read of a ConfigMap: the settings of a control plane, or
 // the roots that proxies trust. There may be one of the latter in every namespace;
-// one byte more than can be used shows that it has too many.
+// one byte more than can be used shows that it has too many. Those of other names hold
+// settings, too, if a control plane names them (sharedSettings): no others are asked for.
 func configMapKey(name string) (key string, most int) {
-	switch {
-	case name == rootsName:
+	if name == rootsName {
 		return rootsKey, maxRootsText + 1
-	case name == settingsName || strings.HasPrefix(name, settingsName+"-"):
-		return settingsKey, math.MaxInt
 	}
-	return "", 0
+	return settingsKey, math.MaxInt
 }
 
 // configMapsOf are the ConfigMaps that readSettings and rootsOf read.
@@ -35,7 +32,11 @@ func configMapsOf(c *snapshot.Cluster) []snapshot.Ref {
 		if injectors.leadTo(d.Namespace, revision) {
 			to = &evident
 		}
-		for _, name := range []string{settingsMapOf(revision), rootsName} {
+		shared, _ := sharedMapOf(pilot)
+		for _, name := range []string{settingsMapOf(revision), rootsName, shared} {
+			if name == "" {
+				continue
+			}
 			if ref := (snapshot.Ref{Kind: snapshot.ConfigMap, Cluster: c.Name, Namespace: d.Namespace, Name: name}); !seen[ref] {
 				seen[ref] = true
 				*to = append(*to, ref)

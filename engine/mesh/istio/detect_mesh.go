@@ -68,7 +68,7 @@ func newControlPlane(x *discovery.Index, d *appsv1.Deployment, pilot *corev1.Con
 	mesh := x.NewMesh(d)
 	ref := snapshot.RefOf(snapshot.Mesh, mesh)
 	revision := istiodRevision(d, pilot)
-	config, known := readSettings(x, d.Namespace, revision, ref)
+	config, known := readSettings(x, d.Namespace, revision, pilot, ref)
 	if !known {
 		return &discovery.ControlPlane{Mesh: mesh, Revision: revision, Default: revision == defaultRevision, Unread: true}
 	}

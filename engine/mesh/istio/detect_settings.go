@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 	meshconfig "istio.io/api/mesh/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
@@ -66,54 +67,48 @@ func settingsMapOf(revision string) string {
 // settings, so would everything that was generated for it. It returns false for settings
 // that exist, for all that is known, and were never read: defaults would be a guess at the
 // identities that a mesh trusts.
-func readSettings(x *discovery.Index, namespace, revision string, mesh snapshot.Ref) (settings, bool) {
-	name := settingsMapOf(revision)
-	issue := snapshot.Issue{
-		Code: snapshot.MeshUnreadable, Severity: snapshot.Error, Target: mesh,
-		Ref: snapshot.Ref{Kind: snapshot.ConfigMap, Cluster: x.Cluster, Namespace: namespace, Name: name},
+func readSettings(x *discovery.Index, namespace, revision string, pilot *corev1.Container, mesh snapshot.Ref) (settings, bool) {
+	r, name := settingsReader{x, namespace, mesh}, settingsMapOf(revision)
+	text, found, known := r.text(name)
+	if !known {
+		return lastSettings(x, mesh.Name, namespace)
 	}
-	cm, unread := x.ConfigMap(namespace, name)
-	switch {
-	case unread == nil:
-	case cm != nil:
-		x.ReportUnread(*unread, mesh, "so its settings stay as they were read last")
-	default:
-		last, ok := lastSettings(x, mesh.Name, namespace)
-		if ok {
-			x.ReportUnread(*unread, mesh, "so the mesh keeps its last settings: "+last.String())
-		} else {
-			x.ReportUnread(*unread, mesh, "so its control plane is left out: the trust domain is not known")
-		}
-		return last, ok
-	}
-	text, found := "", false
-	if cm != nil {
-		text, found = cm.Data[settingsKey]
+	second, below, known := r.shared(pilot)
+	if !known {
+		return lastSettings(x, mesh.Name, namespace)
 	}
 	if !found {
-		issue.Severity = snapshot.Warning
-		issue.Hint = fmt.Sprintf("if revision %q is installed with other settings, put them there; the control plane reads them from the same place", revision)
+		hint := fmt.Sprintf("if revision %q is installed with other settings, put them there; the control plane reads them from the same place", revision)
 		if last, ok := lastSettings(x, mesh.Name, namespace); ok {
-			issue.Message = fmt.Sprintf("there is no such ConfigMap with the key %q, so its last settings stay: %s", settingsKey, last)
-			x.Report(issue)
+			r.report(snapshot.Warning, name, fmt.Sprintf("there is no such ConfigMap with the key %q, so its last settings stay: %s", settingsKey, last), hint)
 			return last, true
 		}
-		issue.Message = fmt.Sprintf("there is no such ConfigMap with the key %q, so Istio's defaults are assumed: trust domain cluster.local, no smart DNS", settingsKey)
-		x.Report(issue)
-		return settings{}, true
+		if below == "" {
+			r.report(snapshot.Warning, name, fmt.Sprintf("there is no such ConfigMap with the key %q, so Istio's defaults are assumed: trust domain cluster.local, no smart DNS", settingsKey), hint)
+			return settings{}, true
+		}
+		r.report(snapshot.Warning, name, fmt.Sprintf("there is no such ConfigMap with the key %q, so only the settings in ConfigMap %s and Istio's defaults are assumed", settingsKey, second), hint)
 	}
-	config, err := parseSettings(text)
-	config.rootNamespace = cmp.Or(config.rootNamespace, usualRoot)
-	if err != nil {
+	for _, of := range []struct{ name, text string }{{second, below}, {name, text}} {
+		_, err := parseSettings(of.text)
+		if err == nil {
+			continue
+		}
+		config, _ := parseSettings(mergeSettings(below, text)) // what can be read of both
+		config.rootNamespace = cmp.Or(config.rootNamespace, usualRoot)
 		assumed := "these settings are assumed"
 		if last, ok := lastSettings(x, mesh.Name, namespace); ok {
 			config, assumed = last, "its last settings stay"
 		}
 		config.remoteRoots = true // its caCertificates, if any, are not known
-		issue.Message = fmt.Sprintf("its key %q is not a valid MeshConfig (%v); %s: %s", settingsKey, err, assumed, config)
-		issue.Hint = "correct it: the control plane does not accept it either"
-		x.Report(issue)
+		r.report(snapshot.Error, of.name, fmt.Sprintf("its key %q is not a valid MeshConfig (%v); %s: %s", settingsKey, err, assumed, config), "correct it: the control plane does not accept it either")
+		return config, true
 	}
+	config, err := parseSettings(mergeSettings(below, text))
+	if err != nil { // each of them is valid, so that both are
+		r.report(snapshot.Error, name, fmt.Sprintf("together with ConfigMap %s it is not a valid MeshConfig (%v)", second, err), "correct them")
+	}
+	config.rootNamespace = cmp.Or(config.rootNamespace, usualRoot)
 	return config, true
 }
 

@@ -175,7 +175,7 @@ func TestReadConfigMap(t *testing.T) {
 	data := map[string]string{"mesh": "m", "root-cert.pem": "r", "other": "o"}
 	for name, want := range map[string]map[string]string{
 		"istio": {"mesh": "m"}, "istio-1-31": {"mesh": "m"}, "istio-ca-root-cert": {"root-cert.pem": "r"},
-		"istiod": nil, "kube-root-ca.crt": nil, "my-istio": nil,
+		"my-settings": {"mesh": "m"}, // of which a control plane has the name
 	} {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
 		assert.Equal(t, want, detectors.ReadConfigMap(cm), name)

@@ -31,7 +31,7 @@ var dialect = &snapshot.Dialect{
 		{What: "WorkloadEntry, WorkloadGroup", Regard: snapshot.Ignored},
 		{What: "Gateway", Regard: snapshot.Ignored, Note: "answers from a gateway are those for sidecars"},
 		{What: "ProxyConfig, Telemetry", Regard: snapshot.Ignored, Note: "they decide about no request"},
-		{What: "meshConfig", Regard: snapshot.Followed, Note: "trust domains, root namespace, defaults of exportTo, path normalization and DNS capture; outboundTrafficPolicy, discoverySelectors and the ConfigMap that SHARED_MESH_CONFIG names are not looked at"},
+		{What: "meshConfig", Regard: snapshot.Followed, Note: "trust domains, root namespace, defaults of exportTo, path normalization and DNS capture, also of the ConfigMap that SHARED_MESH_CONFIG names; outboundTrafficPolicy and discoverySelectors are not looked at"},
 		{What: "endpoints in other clusters", Regard: snapshot.Ignored, Note: "of a control plane that has remote secrets"},
 		{What: "ambient mode", Regard: snapshot.Ignored, Note: "ztunnel and waypoints"},
 	},
