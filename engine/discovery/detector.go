@@ -63,12 +63,17 @@ type ControlPlane struct {
 	Default bool
 	// Debounce is how long it collects changes; nil for snapshot.UsualDebounce.
 	Debounce *snapshot.Debounce
+	// Ignores reports whether it reads nothing of a namespace; nil if it reads all. ReadHint says how to make it read one.
+	Ignores  func(*corev1.Namespace) bool
+	ReadHint string
 	// Unread: its settings cannot be read and never were, so that its mesh is left out.
 	Unread bool
 
 	// identities are equal if two control planes give a service account the same identity;
 	// empty if no other one does.
 	identities string
+	// ignored are the namespaces with workloads that would be its own, if it did not ignore them.
+	ignored []string
 }
 
 func (c *ControlPlane) ref() commonv1.ObjectRef {

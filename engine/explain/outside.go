@@ -133,22 +133,35 @@ func (o *outside) alsoRouted(d *snapshot.DestinationPlan) string {
 
 // connection is how callers connect to pods.
 type connection struct {
-	// plain is the TLS mode with which they present no identity, and mutual one with which they insist on it; nil where no
-	// policy sets one.
-	plain, mutual *snapshot.WithOrigin[networkingv1.TLSMode]
+	// plain says in a clause why they present no identity; empty if they do. policy is the one that sets it; nil if none does.
+	plain  string
+	policy *snapshot.WithOrigin[networkingv1.TLSMode]
+	// mutual: they insist on mutual TLS.
+	mutual bool
 	// foreign: they are of another mesh, and know nothing of what the pods take.
 	foreign bool
 }
 
 // connectionTo is how callers of a mesh connect to a Destination.
 func connectionTo(d *snapshot.DestinationPlan, from *snapshot.MeshPlan) connection {
-	out := connection{plain: d.WithoutIdentity(from), foreign: d.Mesh.Ref != from.Ref}
+	out := connection{foreign: d.Mesh.Ref != from.Ref}
+	out.setPlain(d.WithoutIdentity(from))
 	for _, v := range d.Views {
-		if v.Mesh == from && out.plain == nil {
-			out.mutual = v.TLS
+		if v.Mesh == from && out.plain == "" {
+			out.mutual = v.TLS != nil
 		}
 	}
+	if from.PlainByDefault && !out.mutual && out.plain == "" {
+		out.plain = "enableAutoMtls is false in the meshConfig of mesh " + from.Ref.Name
+	}
 	return out
+}
+
+// setPlain takes the TLS mode of a policy with which callers present no identity, if there is one.
+func (c *connection) setPlain(policy *snapshot.WithOrigin[networkingv1.TLSMode]) {
+	if policy != nil {
+		c.policy, c.plain = policy, fmt.Sprintf("%s sets TLS mode %s", kindAndName(policy.Origin.Ref), policy.Value)
+	}
 }
 
 // judged is what AccessPolicies and users' objects together decide about a call to a group of pods.
@@ -165,19 +178,19 @@ type judged struct {
 // judge decides about a call to a group of pods.
 func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection, call snapshot.Call, pods *podGroup) judged {
 	guard := pods.guard
-	if how.plain != nil {
+	if how.plain != "" {
 		call.Caller = nil
 	}
 	unidentified := ""
 	if guard != nil {
 		switch tls, by := guard.TLS(call.PodPort); {
-		case tls == snapshot.TLSNone && how.plain == nil && (how.foreign && !d.Mesh.Limited || how.mutual != nil):
+		case tls == snapshot.TLSNone && how.plain == "" && (how.foreign && !d.Mesh.Limited || how.mutual):
 			return judged{verdict: Unreachable, byHand: true, reason: fmt.Sprintf("the callers come with mutual TLS, which %s turns off for port %d of the pods", byHandName(by), call.PodPort)}
 		case tls == snapshot.TLSNone && call.Caller != nil:
 			call.Caller = nil
 			unidentified = fmt.Sprintf("the callers present no identity, as %s turns mutual TLS off for port %d of the pods", byHandName(by), call.PodPort)
-		case tls == snapshot.TLSMutual && how.plain != nil:
-			return judged{verdict: Unreachable, byHand: true, reason: fmt.Sprintf("%s takes only mutual TLS, and %s sets TLS mode %s", byHandName(by), kindAndName(how.plain.Origin.Ref), how.plain.Value)}
+		case tls == snapshot.TLSMutual && how.plain != "":
+			return judged{verdict: Unreachable, byHand: true, reason: byHandName(by) + " takes only mutual TLS, and " + how.plain}
 		}
 	}
 	var out judged
@@ -253,39 +266,6 @@ func relayedAs(d *snapshot.DestinationPlan, from *snapshot.MeshPlan) *snapshot.I
 		}
 	}
 	return nil
-}
-
-// hiddenBy says because of what users wrote the callers' proxies do not know a host of a namespace; empty if they do.
-func (q *query) hiddenBy(host, home string) string {
-	k := q.workload.Spec.Kubernetes
-	if k == nil || q.outside.byHand[q.mesh] == nil || q.egress(snapshot.RefOf(snapshot.Workload, q.workload)) != nil {
-		return "" // a generated object says what they know
-	}
-	of := &snapshot.HostQuery{Host: host, Mesh: q.mesh, Home: home, Port: q.request.Port}
-	if by, hides := q.outside.byHand[q.mesh].Hides(of, &snapshot.PodQuery{Mesh: q.mesh, Namespace: k.Controller.Namespace, Pods: []map[string]string{k.PodLabels}}); hides {
-		return byHandName(by.Ref) + " " + by.What + "; " + by.Hint
-	}
-	return ""
-}
-
-// hostHidden says that the callers' proxies do not know the host of a Destination; empty if they do. A service of their own cluster
-// they may call nevertheless, past the mesh: that is for its settings to say, which are not read.
-func (q *query) hostHidden(d *snapshot.DestinationPlan, host string) (Verdict, string) {
-	home, isHere := q.mesh.Namespace, q.mesh.Ref == d.Mesh.Ref
-	if k := d.Destination.Spec.KubeService; isHere && k != nil {
-		home = k.Ref.Namespace
-	}
-	by := q.hiddenBy(host, home)
-	if from, k := q.workload.Spec.Kubernetes, d.Destination.Spec.KubeService; by == "" && isHere && from != nil && k != nil && q.mesh.Dialect.Unknown != nil {
-		by = q.mesh.Dialect.Unknown(q.mesh, k, from.Controller.Namespace)
-	}
-	switch {
-	case by == "":
-		return "", ""
-	case isHere:
-		return Unknown, "the proxies of the callers do not know it: " + by + ". Whether requests reach it past them is for outboundTrafficPolicy of the mesh, which is not read; such requests take no route and present no identity"
-	}
-	return Unreachable, "the proxies of the callers do not know it: " + by
 }
 
 func kindNames(kinds []snapshot.Kind) string {

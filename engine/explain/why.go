@@ -51,6 +51,8 @@ type Why struct {
 	Outcomes []Outcome `json:"outcomes"`
 	// NotRead is what was not looked at and may decide otherwise; empty if nothing was left out that answers follow.
 	NotRead string `json:"notRead,omitempty"`
+	// NotEvaluated are sentences on what applies to the requests and is not evaluated.
+	NotEvaluated []string `json:"notEvaluated,omitempty"`
 	// Notes are sentences on what else decides.
 	Notes  []string         `json:"notes,omitempty"`
 	Issues []snapshot.Issue `json:"issues"`
@@ -154,7 +156,9 @@ func (x *Index) Why(from, to snapshot.Ref, request Request) *Why {
 		q.identity = q.mesh.Dialect.Principal(q.mesh.TrustDomain, k.Controller.Namespace, account(q.workload))
 	}
 	out := &Why{From: from, To: to, Identity: q.identity, Outcomes: []Outcome{}, Issues: []snapshot.Issue{}}
-	switch {
+	switch ignoring := q.ignoring(to); {
+	case ignoring != "":
+		out.Verdict, out.Reason = Unknown, ignoring
 	case x.destinations[to] != nil:
 		q.answerDestination(out, x.destinations[to])
 	case x.virtualDestinations[to] != nil:
@@ -195,7 +199,7 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 		out.Verdict, out.Reason = Unreachable, reason
 		return
 	}
-	if out.Verdict, out.Reason = q.hostHidden(d, out.Host); out.Verdict != "" {
+	if q.answerHidden(out, d) {
 		return
 	}
 	view, route := q.routeTo(d)
@@ -375,7 +379,7 @@ func (q *query) notes(out *Why) []string {
 			clusters = append(clusters, o.Cluster)
 		}
 	}
-	out.NotRead = q.NotRead(clusters...)
+	out.NotRead, out.NotEvaluated = q.NotRead(clusters...), append(out.NotEvaluated, q.notEvaluated(out)...)
 	for _, c := range clusters {
 		if reason := q.frozenReason(c); reason != "" {
 			notes = append(notes, fmt.Sprintf("cluster %s is not watched (%s): this is what was last seen of it", c, reason))

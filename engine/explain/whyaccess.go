@@ -35,10 +35,17 @@ func (q *query) destinationOutcomes(d *snapshot.DestinationPlan, port uint32, su
 		out.Verdict, out.Reason = Unreachable, reason
 		return []Outcome{out}
 	}
-	if d.ThroughGateways(q.mesh) && q.outside.gatewaysRefuse(&out, d.Mesh, d.Mesh.Gateways) {
-		return []Outcome{out}
+	how := connectionTo(d, q.mesh)
+	if d.ThroughGateways(q.mesh) {
+		if how.plain != "" && how.policy == nil {
+			out.Verdict, out.Reason = Unreachable, "gateways pass on mutual TLS only, and "+how.plain
+			return []Outcome{out}
+		}
+		if q.outside.gatewaysRefuse(&out, d.Mesh, d.Mesh.Gateways) {
+			return []Outcome{out}
+		}
 	}
-	return q.decided(out, d, port, connectionTo(d, q.mesh), with)
+	return q.decided(out, d, port, how, with)
 }
 
 // resolvesPods reports whether the callers resolve the pods of a Destination: their proxies then connect to the address that they
@@ -108,7 +115,7 @@ func (q *query) trustMissing(d *snapshot.DestinationPlan) string {
 
 // decideAccess sets the verdict of policies, and of what users wrote, on a group of the pods of a Destination.
 func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uint32, how connection, pods *podGroup) {
-	request, plain := q.request.proxied(), how.plain
+	request := q.request.proxied()
 	call := snapshot.Call{
 		HTTP: isHTTPPort(d, port), Method: request.Method, Path: request.PathOnly(), Headers: request.Headers,
 		PodPort: podPortOf(d, port), Caller: callerOf(q.workload, q.mesh, true),
@@ -143,9 +150,11 @@ func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uin
 			out.Reason, out.Change = q.nearestRule(answer.on, &decision, port)
 			out.Reason = onOther(d, answer.on) + out.Reason
 		}
-	case plain != nil:
-		out.Reason = fmt.Sprintf("the callers present no identity, as %s sets TLS mode %s, and no policy on %s is for anyone", kindAndName(plain.Origin.Ref), plain.Value, d.Ref.Name)
-		out.Change = &Addition{Policy: plain.Origin.Ref, Text: "set TLS mode ISTIO_MUTUAL in " + kindAndName(plain.Origin.Ref)}
+	case how.plain != "":
+		out.Reason = fmt.Sprintf("the callers present no identity, as %s, and no policy on %s is for anyone", how.plain, d.Ref.Name)
+		if by := how.policy; by != nil {
+			out.Change = &Addition{Policy: by.Origin.Ref, Text: "set TLS mode ISTIO_MUTUAL in " + kindAndName(by.Origin.Ref)}
+		}
 	case q.refusedByOthers(out, d, port, &call):
 	case decision.Nearest != nil:
 		out.Reason, out.Change = q.nearestRule(d, &decision, port)
@@ -369,7 +378,7 @@ func (q *query) answerVirtualDestination(out *Why, v *snapshot.VirtualDestinatio
 		return
 	}
 	if by := q.hiddenBy(v.Hostname, q.mesh.Namespace); by != "" {
-		out.Verdict, out.Reason = Unreachable, by
+		out.Verdict, out.Reason = Unreachable, hiddenText+by
 		return
 	}
 	var route *snapshot.Route
@@ -425,8 +434,9 @@ func (q *query) virtualOutcomes(v *snapshot.VirtualDestinationPlan, subset strin
 func (q *query) backingOutcomes(view *snapshot.VirtualView, d *snapshot.DestinationPlan, target *snapshot.VirtualTarget, subset string, with map[string]string) []Outcome {
 	port, identity := target.Backing.Port.Port, q.identity
 	// What its pods take, Istio looks up by the namespace of the generated object: callers of their own mesh know nothing of it, either.
-	how := connection{plain: view.WithoutIdentity(), foreign: true}
-	if how.plain != nil {
+	how := connection{foreign: true}
+	how.setPlain(view.WithoutIdentity())
+	if how.plain != "" {
 		identity = ""
 	}
 	ready := len(endpointsOf(d, with))

@@ -84,6 +84,9 @@ func answer(t *testing.T, x *explain.Index, question string, out *strings.Builde
 			fmt.Fprintf(out, "    %s%s %s%s: %s: %s\n", share, o.Destination.Name, o.Subset, pods, o.Verdict, o.Reason)
 		}
 	}
+	for _, text := range why.NotEvaluated {
+		fmt.Fprintf(out, "  not evaluated: %s\n", text)
+	}
 	for _, note := range why.Notes {
 		fmt.Fprintf(out, "  note: %s\n", note)
 	}

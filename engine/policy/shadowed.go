@@ -68,12 +68,24 @@ func (r *reconciler) updateShadowed() {
 	}
 }
 
-// hidingIssues reports the objects that hide federated services from callers of a member.
+// hidingIssues reports what hides federated services from callers of a member, or keeps these from calling them.
 func hidingIssues(env *environment) (issues []snapshot.Issue) {
 	for _, vm := range env.topology.VirtualMeshes {
 		for _, member := range vm.Members {
+			if !slices.ContainsFunc(vm.Loads, func(l snapshot.ProxyLoad) bool { return l.Mesh == member.Ref }) {
+				continue
+			}
+			if member.PlainByDefault {
+				issues = append(issues, snapshot.Warnf(snapshot.CallersUnidentified, "turn it on, or set TLS mode ISTIO_MUTUAL in a TrafficPolicy for these services",
+					"enableAutoMtls is false in the meshConfig of mesh %s: its callers present no identity, and gateways of other members refuse them", member.Ref.Name).On(vm.Ref, member.Ref))
+			}
+			if unknown := member.Dialect.Unknown; unknown != nil {
+				if by := unknown(member, nil, ""); by != "" {
+					issues = append(issues, snapshot.Warnf(snapshot.HostsHidden, "change it: services of other clusters are ServiceEntries in that namespace", "%s", by).On(vm.Ref, member.Ref))
+				}
+			}
 			hand := env.handWritten[member.Cluster].on(member)
-			if hand == nil || !slices.ContainsFunc(vm.Loads, func(l snapshot.ProxyLoad) bool { return l.Mesh == member.Ref }) {
+			if hand == nil {
 				continue
 			}
 			for _, x := range hand.HidesAll(member.HostnameSuffix, member) {

@@ -25,6 +25,9 @@ type ByHand interface {
 	Egress(namespace string, pods []map[string]string) []Intersection
 	// Hides is an object because of which the proxies of callers do not know a host; false if there is none.
 	Hides(of *HostQuery, callers *PodQuery) (Intersection, bool)
+	// Unknowns is what the proxies of callers do with requests for hosts that they do not know, and the object that says so; false if
+	// none does.
+	Unknowns(callers *PodQuery) (Unknowns, Ref, bool)
 	// HidesAll are the objects because of which some proxies of a mesh know none of the generated names that end with a suffix.
 	HidesAll(suffix string, mesh *MeshPlan) []Intersection
 	// RoutesFor are those objects of Routes that callers in a namespace see, with what they do, the one that proxies use first.

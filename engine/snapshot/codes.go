@@ -10,6 +10,8 @@ const (
 	MeshVersionUnknown Code = "MeshVersionUnknown"
 	// WorkloadWithoutMesh: a sidecar belongs to no control plane that was found.
 	WorkloadWithoutMesh Code = "WorkloadWithoutMesh"
+	// NamespaceIgnored: a control plane reads nothing of a namespace that matters to its mesh.
+	NamespaceIgnored Code = "NamespaceIgnored"
 	// ServiceWithoutMesh: a Service asks to be a destination in a cluster without a mesh.
 	ServiceWithoutMesh Code = "ServiceWithoutMesh"
 	// AmbiguousMesh: a workload or Service could belong to several control planes.

@@ -69,6 +69,15 @@ type MeshPlan struct {
 	// PathNormalization is what proxies do to the path of a request before they compare
 	// it, as Istio's MeshConfig names it; empty if it is not known.
 	PathNormalization string
+	// Unknowns is what proxies do with requests for hosts that they do not know.
+	Unknowns Unknowns
+	// IgnoresOwn are those namespaces of Namespace and RootNamespace of which the control plane reads nothing, so that what is
+	// written there has no effect.
+	IgnoresOwn []string
+	// DefaultSettings are what the mesh sets for all services that nothing else sets it for, as its settings name it.
+	DefaultSettings []string
+	// PlainByDefault: callers present no identity unless something says that they do.
+	PlainByDefault bool
 	// TrustDomain is never empty: Istio's default is cluster.local.
 	TrustDomain string
 	// TrustDomainSet: the mesh's settings name TrustDomain, rather than that it is assumed.
@@ -102,6 +111,18 @@ type MeshPlan struct {
 	// Trust is what is asked of the agent of the mesh; nil if nothing is.
 	Trust *MemberTrust
 }
+
+// Unknowns is what proxies do with requests for hosts that they do not know.
+type Unknowns string
+
+const (
+	// UnknownsPassed: they send them on as they are.
+	UnknownsPassed Unknowns = ""
+	// UnknownsRefused: they refuse them.
+	UnknownsRefused Unknowns = "refused"
+	// UnknownsElsewhere: they send them to where something else says.
+	UnknownsElsewhere Unknowns = "elsewhere"
+)
 
 // GatewayPlan is an east-west gateway: the service by which other clusters reach
 // the mesh.

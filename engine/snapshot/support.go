@@ -134,7 +134,8 @@ type Dialect struct {
 	// mesh uses the older one. Nil if it never does.
 	ByAge func(APIObject) (hosts []string, pods map[string]string)
 
-	// Unknown says why callers in a namespace of a mesh do not know one of its services; empty if they do. Nil if all do.
+	// Unknown says why callers in a namespace of a mesh do not know one of its services, or, if that is nil, what only generated
+	// objects make known; empty if they do. Nil if all do.
 	Unknown func(mesh *MeshPlan, service *discoveryv1.KubeService, namespace string) string
 
 	// Egress is the kind of object that a SidecarPlan becomes; NoKind if proxies of the mesh know all hosts.

@@ -66,6 +66,11 @@ func (h *byHand) Hides(*snapshot.HostQuery, *snapshot.PodQuery) (snapshot.Inters
 	return snapshot.Intersection{}, false
 }
 
+// Unknowns implements snapshot.ByHand.
+func (h *byHand) Unknowns(*snapshot.PodQuery) (snapshot.Unknowns, snapshot.Ref, bool) {
+	return snapshot.UnknownsPassed, snapshot.Ref{}, false
+}
+
 // HidesAll implements snapshot.ByHand.
 func (h *byHand) HidesAll(string, *snapshot.MeshPlan) []snapshot.Intersection { return nil }
 

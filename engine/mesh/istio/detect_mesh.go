@@ -91,12 +91,24 @@ func newControlPlane(x *discovery.Index, d *appsv1.Deployment, pilot *corev1.Con
 			SmartDnsProxyingEnabled: config.smartDNS,
 			DefaultExportTo:         config.exportTo,
 			PathNormalization:       config.pathNormalization,
+			OutboundTrafficPolicy:   config.outbound,
+			DiscoverySelectors:      config.selectors,
+			IgnoresOwn:              ignoredOwn(x, config, d.Namespace),
+			ServiceEntryVisibility:  visibilityIn(x, config, d.Namespace),
+			DefaultTrafficPolicy:    config.defaults,
+			PlainByDefault:          config.plain,
 			RootFingerprints:        rootsOf(x, d.Namespace, pilot, config, ref),
 		},
 	}
-	return &discovery.ControlPlane{
+	reportIgnoredOwn(x, mesh)
+	plane := &discovery.ControlPlane{
 		Mesh: mesh, Revision: revision, Default: revision == defaultRevision, Debounce: debounceOf(x, d, pilot, ref),
 	}
+	if len(config.selectors) > 0 {
+		plane.Ignores = func(ns *corev1.Namespace) bool { return !selects(config.selectors, ns) }
+		plane.ReadHint = selectHint
+	}
+	return plane
 }
 
 // istiodRevision is the revision of a control plane: the label of its pods, its own

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
@@ -44,6 +45,18 @@ type settings struct {
 	exportTo *discoveryv1.IstioExportTo
 	// pathNormalization is empty for the default.
 	pathNormalization string
+	// outbound is the mode of outboundTrafficPolicy; empty for the default.
+	outbound string
+	// selectors select the namespaces that are read; nil for all.
+	selectors []metav1.LabelSelector
+	// visibility is that of ServiceEntries; nil if only their exportTo decides.
+	visibility *meshconfig.ServiceEntryVisibility
+	// visible is what came of that for the namespace of a mesh that is stored.
+	visible string
+	// defaults are the parts of defaultTrafficPolicy that are set.
+	defaults []string
+	// plain: enableAutoMtls is false.
+	plain bool
 	// roots are further bundles of root certificates, and remoteRoots says that there
 	// may be others which are not known here. See multiRoot.
 	roots       []string
@@ -124,6 +137,8 @@ func lastSettings(x *discovery.Index, mesh, namespace string) (settings, bool) {
 		// What a variable of the control plane adds, it adds again.
 		peers:    slices.DeleteFunc(slices.Clone(spec.PeerTrustDomains), func(peer string) bool { return peer == discoveryv1.AnyTrustDomain }),
 		smartDNS: spec.SmartDnsProxyingEnabled, exportTo: spec.DefaultExportTo, pathNormalization: spec.PathNormalization, isStored: true,
+		outbound: spec.OutboundTrafficPolicy, selectors: spec.DiscoverySelectors, visible: spec.ServiceEntryVisibility,
+		defaults: spec.DefaultTrafficPolicy, plain: spec.PlainByDefault,
 	}, true
 }
 
@@ -167,6 +182,7 @@ func parseSettings(text string) (settings, error) {
 	if n := config.GetPathNormalization().GetNormalization(); n != meshconfig.MeshConfig_ProxyPathNormalization_DEFAULT {
 		out.pathNormalization = n.String()
 	}
+	readFilters(&config, &out)
 	var peers []string
 	for _, root := range config.GetCaCertificates() {
 		peers = append(peers, root.GetTrustDomains()...)

@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -8,6 +9,7 @@ import (
 	security "istio.io/api/security/v1beta1"
 	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -40,6 +42,8 @@ type handWrittenObject struct {
 	// exportTo is as written; empty means that the mesh's settings say it.
 	exportTo []string
 	created  time.Time
+	// in is its namespace; nil if that is not known.
+	in *corev1.Namespace
 }
 
 // inspect leaves out what the management plane generated. What another one did is
@@ -98,7 +102,27 @@ func (h *handWritten) Holds(c *snapshot.Cluster) bool {
 			return false
 		}
 	}
-	return h.from.Domain == c.Domain
+	return h.from.Domain == c.Domain && sameLabels(h.from.Namespaces, c.Namespaces)
+}
+
+// sameLabels reports whether namespaces, by which a control plane may ignore them, have the same labels.
+func sameLabels(a, b []*corev1.Namespace) bool {
+	return snapshot.SameSlice(a, b) || slices.EqualFunc(a, b, func(a, b *corev1.Namespace) bool { return a == b || a.Name == b.Name && maps.Equal(a.Labels, b.Labels) })
+}
+
+// namespaceOf is a namespace of a cluster; nil if it is not known.
+func namespaceOf(c *snapshot.Cluster, name string) *corev1.Namespace {
+	at, found := slices.BinarySearchFunc(c.Namespaces, name, func(ns *corev1.Namespace, name string) int { return strings.Compare(ns.Name, name) })
+	if !found {
+		return nil
+	}
+	return c.Namespaces[at]
+}
+
+// ignored reports whether the control plane of a mesh reads nothing of a namespace.
+func (h *handWritten) ignored(mesh *snapshot.MeshPlan, namespace string) bool {
+	ns := namespaceOf(h.from, namespace)
+	return ns != nil && isIgnored(mesh, ns)
 }
 
 // Empty implements snapshot.ByHand.
@@ -109,7 +133,10 @@ func (h *handWritten) Empty() bool {
 // add indexes an object by its hosts as Istio reads them: a name without dots is a
 // service of the object's namespace.
 func (x *hostIndex) add(c *snapshot.Cluster, kind snapshot.Kind, o metav1.Object, hosts, exportTo []string) {
-	object := handWrittenObject{ref: snapshot.Ref{Kind: kind, Cluster: c.Name, Namespace: o.GetNamespace(), Name: o.GetName()}, exportTo: exportTo, created: o.GetCreationTimestamp().Time}
+	object := handWrittenObject{
+		ref:      snapshot.Ref{Kind: kind, Cluster: c.Name, Namespace: o.GetNamespace(), Name: o.GetName()},
+		exportTo: exportTo, created: o.GetCreationTimestamp().Time, in: namespaceOf(c, o.GetNamespace()),
+	}
 	for _, host := range hosts {
 		host = strings.ToLower(host)
 		if wild, ok := strings.CutPrefix(host, "*"); ok {

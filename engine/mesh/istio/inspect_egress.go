@@ -28,6 +28,22 @@ func (h *handWritten) Hides(of *snapshot.HostQuery, caller *snapshot.PodQuery) (
 	return snapshot.Intersection{}, false
 }
 
+// Unknowns implements snapshot.ByHand: the outboundTrafficPolicy of a Sidecar, of which an empty one is REGISTRY_ONLY (Istio,
+// initSidecarScopeInternalIndexes).
+func (h *handWritten) Unknowns(caller *snapshot.PodQuery) (snapshot.Unknowns, snapshot.Ref, bool) {
+	for _, labels := range caller.Pods {
+		o := h.sidecarOf(caller, labels)
+		switch p := outboundOf(o); {
+		case p == nil:
+		case p.EgressProxy != nil && p.Mode == networking.OutboundTrafficPolicy_ALLOW_ANY:
+			return snapshot.UnknownsElsewhere, h.sidecarRef(o), true
+		default:
+			return unknownsOf(p.Mode.String()), h.sidecarRef(o), true
+		}
+	}
+	return snapshot.UnknownsPassed, snapshot.Ref{}, false
+}
+
 // HidesAll implements snapshot.ByHand.
 func (h *handWritten) HidesAll(suffix string, mesh *snapshot.MeshPlan) (out []snapshot.Intersection) {
 	for namespace, list := range h.sidecars {
@@ -39,7 +55,7 @@ func (h *handWritten) HidesAll(suffix string, mesh *snapshot.MeshPlan) (out []sn
 			case namespace == mesh.RootNamespace:
 				own, whose = "", "callers in namespaces that have no Sidecar of their own"
 			}
-			if isSuperseded(o, list) || importsAny(o, own, mesh.Namespace, suffix) {
+			if isSuperseded(o, list) || h.ignored(mesh, namespace) || importsAny(o, own, mesh.Namespace, suffix) {
 				continue
 			}
 			out = append(out, snapshot.Intersection{
@@ -50,6 +66,14 @@ func (h *handWritten) HidesAll(suffix string, mesh *snapshot.MeshPlan) (out []sn
 	}
 	slices.SortFunc(out, func(a, b snapshot.Intersection) int { return a.Ref.Compare(b.Ref) })
 	return out
+}
+
+// outboundOf is the outboundTrafficPolicy of a Sidecar; nil if it has none.
+func outboundOf(o *istionetworkingv1.Sidecar) *networking.OutboundTrafficPolicy {
+	if o == nil {
+		return nil
+	}
+	return o.Spec.OutboundTrafficPolicy
 }
 
 func (h *handWritten) sidecarRef(o *istionetworkingv1.Sidecar) snapshot.Ref {

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -61,6 +64,9 @@ func (n callerNamespaces) phrase() string {
 
 // seenBy are the namespaces whose callers see an object in a mesh.
 func (o handWrittenObject) seenBy(mesh *snapshot.MeshPlan) callerNamespaces {
+	if o.in != nil && isIgnored(mesh, o.in) {
+		return callerNamespaces{}
+	}
 	exportTo := o.exportTo
 	if len(exportTo) == 0 {
 		exportTo = defaultExportTo(mesh.ExportTo, o.ref.Kind)
@@ -87,8 +93,12 @@ func namespacesOf(exportTo []string, own string) callerNamespaces {
 }
 
 // unknown says why callers in a namespace do not know a service: its annotation, or the settings of its mesh (istio.io:
-// MeshConfig.defaultServiceExportTo).
+// MeshConfig.defaultServiceExportTo). Of what generated ServiceEntries make known, the settings decide alone
+// (MeshConfig.serviceEntryVisibility).
 func unknown(mesh *snapshot.MeshPlan, service *discoveryv1.KubeService, namespace string) string {
+	if service == nil {
+		return unknownEntries(mesh, namespace)
+	}
 	exportTo, by := serviceExportTo(mesh, service)
 	to := namespacesOf(exportTo, service.Ref.Namespace)
 	if to.includes(namespace) {
@@ -99,6 +109,35 @@ func unknown(mesh *snapshot.MeshPlan, service *discoveryv1.KubeService, namespac
 		whom = " in namespace " + strings.Join(to.names[:min(len(to.names), 3)], ", ") + " only"
 	}
 	return by + " makes it known" + whom
+}
+
+// unknownEntries says why callers in a namespace do not know the ServiceEntries of the namespace of a mesh; empty if they do, or if
+// no callers are meant and some do.
+func unknownEntries(mesh *snapshot.MeshPlan, namespace string) string {
+	text := "serviceEntryVisibility in the meshConfig of mesh " + mesh.Ref.Name + " makes the ServiceEntries of namespace " + mesh.Namespace + " known "
+	switch spec := specOf(mesh); {
+	case spec == nil || spec.ServiceEntryVisibility == "":
+		return ""
+	case spec.ServiceEntryVisibility == meshconfig.ServiceEntryVisibility_NONE.String():
+		return text + "to nobody"
+	case namespace == mesh.Namespace:
+		return ""
+	}
+	return text + "in that namespace only"
+}
+
+// isIgnored reports whether a control plane reads nothing of a namespace.
+func isIgnored(mesh *snapshot.MeshPlan, ns *corev1.Namespace) bool {
+	spec := specOf(mesh)
+	return spec != nil && !selects(spec.DiscoverySelectors, ns)
+}
+
+// specOf is what is known of a mesh; nil if that is nothing.
+func specOf(mesh *snapshot.MeshPlan) *discoveryv1.IstioMesh {
+	if mesh.Mesh == nil {
+		return nil
+	}
+	return mesh.Mesh.Spec.Istio
 }
 
 // defaultExportTo is the exportTo of objects that have none. Of the values for

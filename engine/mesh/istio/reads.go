@@ -111,6 +111,11 @@ func stripSidecar(o *istionetworkingv1.Sidecar) {
 		}
 		egress = append(egress, kept)
 	}
+	outbound := o.Spec.OutboundTrafficPolicy
 	o.Spec.Reset()
 	o.Spec.WorkloadSelector, o.Spec.Egress = selector, egress
+	if outbound != nil {
+		only(&outbound.EgressProxy)
+		o.Spec.OutboundTrafficPolicy = &networking.OutboundTrafficPolicy{Mode: outbound.Mode, EgressProxy: outbound.EgressProxy}
+	}
 }

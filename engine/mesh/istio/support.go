@@ -23,7 +23,7 @@ var dialect = &snapshot.Dialect{
 		{What: "VirtualService", Regard: snapshot.Followed, Note: "for sidecars; what it redirects, rewrites, delegates or matches by authority makes an answer UNKNOWN"},
 		{What: "DestinationRule", Regard: snapshot.Followed, Note: "its subsets; policies that set the same get a warning. Its TLS settings and load balancing are not looked at"},
 		{What: "ServiceEntry", Regard: snapshot.Named, Note: "one for a host of a policy, a VirtualDestination or a federated service gets a warning"},
-		{What: "Sidecar", Regard: snapshot.Followed, Note: "the hosts of spec.egress; outboundTrafficPolicy is not looked at"},
+		{What: "Sidecar", Regard: snapshot.Followed, Note: "the hosts of spec.egress, and spec.outboundTrafficPolicy"},
 		{What: "exportTo", Regard: snapshot.Followed, Note: "of Services and of the objects above, and the defaults of the mesh"},
 		{What: "RequestAuthentication", Regard: snapshot.Ignored},
 		{What: "EnvoyFilter, WasmPlugin", Regard: snapshot.Ignored},
@@ -31,7 +31,8 @@ var dialect = &snapshot.Dialect{
 		{What: "WorkloadEntry, WorkloadGroup", Regard: snapshot.Ignored},
 		{What: "Gateway", Regard: snapshot.Ignored, Note: "answers from a gateway are those for sidecars"},
 		{What: "ProxyConfig, Telemetry", Regard: snapshot.Ignored, Note: "they decide about no request"},
-		{What: "meshConfig", Regard: snapshot.Followed, Note: "trust domains, root namespace, defaults of exportTo, path normalization and DNS capture, also of the ConfigMap that SHARED_MESH_CONFIG names; outboundTrafficPolicy and discoverySelectors are not looked at"},
+		{What: "meshConfig", Regard: snapshot.Followed, Note: "trust domains, root namespace, defaults of exportTo, path normalization and DNS capture, also of the ConfigMap that SHARED_MESH_CONFIG names; outboundTrafficPolicy, discoverySelectors, serviceEntryVisibility and enableAutoMtls"},
+		{What: "meshConfig.defaultTrafficPolicy", Regard: snapshot.Named},
 		{What: "endpoints in other clusters", Regard: snapshot.Ignored, Note: "of a control plane that has remote secrets"},
 		{What: "ambient mode", Regard: snapshot.Ignored, Note: "ztunnel and waypoints"},
 	},
@@ -66,6 +67,8 @@ func describe(plan *snapshot.MeshPlan) {
 	plan.ExportTo = spec.DefaultExportTo
 	plan.PathNormalization = cmp.Or(spec.PathNormalization, snapshot.PathsBase)
 	plan.ResolvesAll = spec.SmartDnsProxyingEnabled
+	plan.IgnoresOwn, plan.DefaultSettings, plan.PlainByDefault = spec.IgnoresOwn, spec.DefaultTrafficPolicy, spec.PlainByDefault
+	plan.Unknowns = unknownsOf(spec.OutboundTrafficPolicy)
 }
 
 // Dialect declares what Istio supports.

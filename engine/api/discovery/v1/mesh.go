@@ -76,6 +76,30 @@ type IstioMesh struct {
 	// DECODE_AND_MERGE_SLASHES, as in the MeshConfig; empty means Istio's default, which is BASE. It is not part of Gloo
 	// Mesh 1.x.
 	PathNormalization string `json:"pathNormalization,omitempty"`
+	// OutboundTrafficPolicy is what proxies do with requests for hosts that they do not know: REGISTRY_ONLY refuses them,
+	// ALLOW_ANY_DYNAMIC_DNS sends them where DNS says; empty means Istio's default, ALLOW_ANY, which sends them on as they are. A
+	// Sidecar may say something else for its pods. It is not part of Gloo Mesh 1.x.
+	// +kubebuilder:validation:MaxLength=64
+	OutboundTrafficPolicy string `json:"outboundTrafficPolicy,omitempty"`
+	// DiscoverySelectors select the namespaces of which the control plane reads anything; omitted for all. It is not part of
+	// Gloo Mesh 1.x.
+	// +kubebuilder:validation:MaxItems=64
+	DiscoverySelectors []metav1.LabelSelector `json:"discoverySelectors,omitempty"`
+	// IgnoresOwn are those of the namespace of the installation and the root namespace that DiscoverySelectors leave out: what is
+	// written there for the whole mesh has no effect. It is not part of Gloo Mesh 1.x.
+	// +kubebuilder:validation:MaxItems=2
+	IgnoresOwn []string `json:"ignoresOwn,omitempty"`
+	// ServiceEntryVisibility is who knows the ServiceEntries in the namespace of the installation: NAMESPACE for its own callers,
+	// NONE for nobody; empty means what their exportTo says. It is not part of Gloo Mesh 1.x.
+	// +kubebuilder:validation:Enum=NAMESPACE;NONE
+	ServiceEntryVisibility string `json:"serviceEntryVisibility,omitempty"`
+	// DefaultTrafficPolicy are the parts of defaultTrafficPolicy that are set for all services whose DestinationRule does not set
+	// them: connectionPool, outlierDetection. It is not part of Gloo Mesh 1.x.
+	// +kubebuilder:validation:MaxItems=2
+	DefaultTrafficPolicy []string `json:"defaultTrafficPolicy,omitempty"`
+	// PlainByDefault says that callers present no identity unless a DestinationRule says so (enableAutoMtls is false). It is not
+	// part of Gloo Mesh 1.x.
+	PlainByDefault bool `json:"plainByDefault,omitempty"`
 	// RootFingerprints are the SHA-256 fingerprints of the root certificates that proxies of the mesh trust, in lower-case
 	// hexadecimal digits, ascending; omitted if they are not known. They are read from the ConfigMap istio-ca-root-cert in
 	// the namespace of the control plane. It is not part of Gloo Mesh 1.x.

@@ -7,6 +7,7 @@ package v1
 import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -643,6 +644,23 @@ func (in *IstioMesh) DeepCopyInto(out *IstioMesh) {
 		in, out := &in.DefaultExportTo, &out.DefaultExportTo
 		*out = new(IstioExportTo)
 		(*in).DeepCopyInto(*out)
+	}
+	if in.DiscoverySelectors != nil {
+		in, out := &in.DiscoverySelectors, &out.DiscoverySelectors
+		*out = make([]metav1.LabelSelector, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
+	if in.IgnoresOwn != nil {
+		in, out := &in.IgnoresOwn, &out.IgnoresOwn
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
+	if in.DefaultTrafficPolicy != nil {
+		in, out := &in.DefaultTrafficPolicy, &out.DefaultTrafficPolicy
+		*out = make([]string, len(*in))
+		copy(*out, *in)
 	}
 	if in.RootFingerprints != nil {
 		in, out := &in.RootFingerprints, &out.RootFingerprints

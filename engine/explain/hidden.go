@@ -1,0 +1,129 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// This file is about hosts that the proxies of callers do not know, and control planes that do not read what is written for them.
+
+// hiddenText begins a reason.
+const hiddenText = "the proxies of the callers do not know it: "
+
+// hiddenBy says why the callers' proxies do not know a host that an object in a namespace makes known, as users wrote it or the
+// mesh's settings say; empty if they do.
+func (q *query) hiddenBy(host, home string) string {
+	k := q.workload.Spec.Kubernetes
+	if k == nil {
+		return ""
+	}
+	if home == q.mesh.Namespace && q.mesh.Dialect.Unknown != nil {
+		if by := q.mesh.Dialect.Unknown(q.mesh, nil, k.Controller.Namespace); by != "" {
+			return by
+		}
+	}
+	return q.notImported(host, home)
+}
+
+// notImported names what users wrote because of which the callers' proxies do not import a host of a namespace; empty if they do.
+func (q *query) notImported(host, home string) string {
+	hand := q.byHandOfCallers()
+	if hand == nil {
+		return ""
+	}
+	of := &snapshot.HostQuery{Host: host, Mesh: q.mesh, Home: home, Port: q.request.Port}
+	if by, hides := hand.Hides(of, q.callers()); hides {
+		return byHandName(by.Ref) + " " + by.What + "; " + by.Hint
+	}
+	return ""
+}
+
+// byHandOfCallers is what users wrote about what the callers' proxies know; nil if a generated object says that.
+func (q *query) byHandOfCallers() snapshot.ByHand {
+	if q.egress(snapshot.RefOf(snapshot.Workload, q.workload)) != nil {
+		return nil
+	}
+	return q.outside.byHand[q.mesh]
+}
+
+// callers are the pods of the workload.
+func (q *query) callers() *snapshot.PodQuery {
+	k := q.workload.Spec.Kubernetes
+	return &snapshot.PodQuery{Mesh: q.mesh, Namespace: k.Controller.Namespace, Pods: []map[string]string{k.PodLabels}}
+}
+
+// answerHidden answers for a Destination whose host the callers' proxies do not know, and reports whether that is so. A service of
+// their own cluster they may call nevertheless, past the mesh: its name is one of Kubernetes, too.
+func (q *query) answerHidden(out *Why, d *snapshot.DestinationPlan) bool {
+	k, from := d.Destination.Spec.KubeService, q.workload.Spec.Kubernetes
+	if k == nil || from == nil {
+		return false
+	}
+	if q.mesh.Ref != d.Mesh.Ref {
+		if by := q.hiddenBy(out.Host, q.mesh.Namespace); by != "" {
+			out.Verdict, out.Reason = Unreachable, hiddenText+by
+			return true
+		}
+		return false
+	}
+	by := q.hiddenByService(d, out.Host)
+	if by == "" {
+		return false
+	}
+	what, says := q.unknowns()
+	switch what {
+	case snapshot.UnknownsRefused:
+		out.Verdict, out.Reason = Unreachable, hiddenText+by+", and "+says+" lets them call nothing else"
+	case snapshot.UnknownsElsewhere:
+		out.Verdict, out.Reason = Unknown, hiddenText+by+", and "+says+" sends such requests to where it says"
+	default:
+		how := connection{plain: "their proxies do not know it and pass requests on as they are", foreign: true}
+		past := Outcome{Destination: d.Ref, Host: out.Host, Port: q.request.Port, Cluster: q.clusterOf(d.Ref), service: serviceRef(d)}
+		ready := len(endpointsOf(d, nil))
+		past.Endpoints, past.Hops = &ready, []Hop{{To: "a pod of " + d.Ref.Name, Cluster: d.Mesh.Cluster}}
+		out.Outcomes = divide(q.decided(past, d, q.request.Port, how, nil), whole)
+		out.NotEvaluated = append(out.NotEvaluated, "whether the network of the cluster lets them reach its pods past the mesh")
+		out.Notes = append(out.Notes, fmt.Sprintf("%s%s. They send the requests on as they are, past the mesh, as outboundTrafficPolicy is ALLOW_ANY: no route and no setting applies, and the callers present no identity", hiddenText, by))
+	}
+	return true
+}
+
+// hiddenByService says why the callers' proxies do not know a service of their own mesh; empty if they do.
+func (q *query) hiddenByService(d *snapshot.DestinationPlan, host string) string {
+	k := d.Destination.Spec.KubeService
+	if by := q.notImported(host, k.Ref.Namespace); by != "" {
+		return by
+	}
+	if q.mesh.Dialect.Unknown == nil {
+		return ""
+	}
+	return q.mesh.Dialect.Unknown(q.mesh, k, q.workload.Spec.Kubernetes.Controller.Namespace)
+}
+
+// unknowns is what the callers' proxies do with requests for hosts that they do not know, and what says so.
+func (q *query) unknowns() (what snapshot.Unknowns, says string) {
+	if hand := q.byHandOfCallers(); hand != nil {
+		if what, by, found := hand.Unknowns(q.callers()); found {
+			return what, "outboundTrafficPolicy of " + byHandName(by)
+		}
+	}
+	return q.mesh.Unknowns, "outboundTrafficPolicy in the meshConfig of mesh " + q.mesh.Ref.Name
+}
+
+// ignoring says that the control plane of the callers' mesh, or of that of a Destination, does not read what is written for all of the
+// mesh; empty if it does.
+func (q *query) ignoring(to snapshot.Ref) string {
+	meshes := []*snapshot.MeshPlan{q.mesh}
+	if d := q.destinations[to]; d != nil && d.Mesh != nil {
+		meshes = append(meshes, d.Mesh)
+	}
+	for _, m := range meshes {
+		if len(m.IgnoresOwn) > 0 {
+			return fmt.Sprintf("the control plane of mesh %s reads nothing of namespace %s, in which what is for all of the mesh is written (see meshctl describe mesh %s): what its proxies do is not what follows from that",
+				m.Ref.Name, strings.Join(m.IgnoresOwn, " and "), m.Ref.Name)
+		}
+	}
+	return ""
+}
