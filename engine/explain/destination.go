@@ -36,8 +36,10 @@ type Destination struct {
 	// SubsetsFor are the policies that send traffic to subsets of the service.
 	SubsetsFor []snapshot.Ref `json:"subsetsFor,omitempty"`
 	// Endpoints are the pods behind it that are ready.
-	Endpoints []Endpoint       `json:"endpoints"`
-	Issues    []snapshot.Issue `json:"issues"`
+	Endpoints []Endpoint `json:"endpoints"`
+	// NotEvaluated are sentences on what applies to its pods and is not evaluated.
+	NotEvaluated []string         `json:"notEvaluated,omitempty"`
+	Issues       []snapshot.Issue `json:"issues"`
 }
 
 // Port of a service.
@@ -90,6 +92,7 @@ func (x *Index) destination(d *snapshot.DestinationPlan) *Destination {
 	if d.Mesh != nil {
 		out.Mesh = &d.Mesh.Ref
 		out.Failovers = x.failovers(d.Mesh, &d.Ref)
+		out.NotEvaluated = append(x.outside.defaultSettings(d.Mesh), x.outside.filtersOfPods(d)...)
 	}
 	if k := d.Destination.Spec.KubeService; k != nil {
 		out.Service = &snapshot.Ref{Kind: snapshot.Service, Cluster: k.Ref.ClusterName, Namespace: k.Ref.Namespace, Name: k.Ref.Name}
@@ -206,7 +209,7 @@ func (d *Destination) Page() Page {
 		Title: "Destination " + shortName(d.Ref),
 		Sections: []Section{facts("",
 			[2]string{"Requests go", d.Answer.Requests}, [2]string{"Callers", d.Answer.Callers}, [2]string{"Service", service}, [2]string{"Host", d.Host}, [2]string{"Ports", ports},
-			[2]string{"Mesh", mesh}, [2]string{"Unreachable", d.Frozen},
+			[2]string{"Mesh", mesh}, [2]string{"Unreachable", d.Frozen}, [2]string{"Not evaluated", strings.Join(d.NotEvaluated, "; ")},
 		)},
 		Issues: d.Issues,
 	}

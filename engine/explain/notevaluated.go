@@ -1,15 +1,124 @@
 package explain
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
 
-// notEvaluated are what applies to the requests and is not evaluated, in sentences.
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// This file names what applies to requests and is not evaluated: no answer of it is a bare one.
+
+// notEvaluated is in sentences.
 func (q *query) notEvaluated(out *Why) (list []string) {
 	if len(out.Outcomes) == 0 {
 		return nil
 	}
-	if set := q.mesh.DefaultSettings; len(set) > 0 {
-		list = append(list, "defaultTrafficPolicy in the meshConfig of mesh "+q.mesh.Ref.Name+" sets "+strings.Join(set, " and ")+
-			" for services for which nothing else does: requests above its limits are refused, and pods that fail get none for a while")
+	list = append(q.outside.defaultSettings(q.mesh), q.outside.filtersOfCallers(q.mesh, q.workload)...)
+	for i := range out.Outcomes {
+		o := &out.Outcomes[i]
+		d := q.destinations[o.Destination]
+		if o.Idle || d == nil || d.Mesh == nil {
+			continue
+		}
+		list = append(list, q.outside.filtersOfPods(d)...)
+		if len(o.Hops) > 2 || len(o.Hops) == 2 && d.Mesh.Ref != q.mesh.Ref {
+			list = append(list, q.outside.filtersOfGateways(d.Mesh)...)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// defaultSettings are what a mesh sets for services for which nothing else does.
+func (o *outside) defaultSettings(mesh *snapshot.MeshPlan) []string {
+	if len(mesh.DefaultSettings) == 0 {
+		return nil
+	}
+	return []string{"defaultTrafficPolicy in the meshConfig of mesh " + mesh.Ref.Name + " sets " + strings.Join(mesh.DefaultSettings, " and ") +
+		" for services for which nothing else does: requests above its limits are refused, and pods that fail get none for a while"}
+}
+
+// filters are the objects that change what proxies of pods do.
+func (o *outside) filters(of *snapshot.PodQuery, side snapshot.ProxySide, whose string) (list []string) {
+	hand := o.byHand[of.Mesh]
+	if hand == nil {
+		return nil
+	}
+	for _, x := range hand.Filters(of, side) {
+		list = append(list, byHandName(x.Ref)+" applies to "+whose+", and "+x.What)
 	}
 	return list
+}
+
+// filtersOfCallers are those on the way out of a workload.
+func (o *outside) filtersOfCallers(mesh *snapshot.MeshPlan, workload *discoveryv1.Workload) []string {
+	k := workload.Spec.Kubernetes
+	if k == nil {
+		return nil
+	}
+	side := snapshot.SideOutbound
+	if k.Gateway {
+		side = snapshot.SideGateway
+	}
+	return o.filters(&snapshot.PodQuery{Mesh: mesh, Namespace: k.Controller.Namespace, Pods: append([]map[string]string{k.PodLabels}, k.OtherPodLabels...)}, side, "the callers")
+}
+
+// filtersOfPods are those on the way into the pods of a Destination.
+func (o *outside) filtersOfPods(d *snapshot.DestinationPlan) []string {
+	of := o.podsOfDestination(d, nil)
+	if of == nil {
+		return nil
+	}
+	return o.filters(of, snapshot.SideInbound, "pods of "+d.Ref.Name)
+}
+
+// filtersOfGateways are those on the way through the east-west gateways of a mesh.
+func (o *outside) filtersOfGateways(mesh *snapshot.MeshPlan) (list []string) {
+	for i := range mesh.Gateways {
+		gw := &mesh.Gateways[i]
+		list = append(list, o.filters(o.podsOfGateway(mesh, gw), snapshot.SideGateway, "east-west gateway "+shortName(gw.Service))...)
+	}
+	return list
+}
+
+// podsOfGateway are the pods of a gateway.
+func (o *outside) podsOfGateway(mesh *snapshot.MeshPlan, gw *snapshot.GatewayPlan) *snapshot.PodQuery {
+	of := &snapshot.PodQuery{Mesh: mesh, Namespace: gw.Service.Namespace}
+	pods := podsOf(o.clusters[mesh.Cluster], gw.Service.Namespace, gw.Selector)
+	for _, address := range slices.Sorted(maps.Keys(pods)) {
+		of.Pods = append(of.Pods, pods[address])
+	}
+	return of
+}
+
+// unevaluatedIn names the objects that apply to workloads of a mesh and are not evaluated; empty if there is none.
+func (x *Index) unevaluatedIn(mesh snapshot.Ref) string {
+	m := x.meshes[mesh]
+	if m == nil || x.outside.byHand[m] == nil {
+		return ""
+	}
+	found := map[string]bool{}
+	for _, workload := range x.workloads {
+		k := workload.Spec.Kubernetes
+		if k == nil || x.meshOf(workload) != m {
+			continue
+		}
+		of := &snapshot.PodQuery{Mesh: m, Namespace: k.Controller.Namespace, Pods: append([]map[string]string{k.PodLabels}, k.OtherPodLabels...)}
+		sides := []snapshot.ProxySide{snapshot.SideOutbound, snapshot.SideInbound}
+		if k.Gateway {
+			sides = []snapshot.ProxySide{snapshot.SideGateway}
+		}
+		for _, side := range sides {
+			for _, f := range x.outside.byHand[m].Filters(of, side) {
+				found[f.Ref.String()] = true
+			}
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	return firstOf(slices.Sorted(maps.Keys(found))) + verb(len(found), " is", " are") + " not evaluated"
 }

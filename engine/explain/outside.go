@@ -2,7 +2,6 @@ package explain
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -89,11 +88,7 @@ func (o *outside) gatewaysRefuse(out *Outcome, mesh *snapshot.MeshPlan, gateways
 
 // gatewayRefuses says why a gateway refuses such connections; empty if it does not.
 func (o *outside) gatewayRefuses(hand snapshot.ByHand, mesh *snapshot.MeshPlan, gw *snapshot.GatewayPlan) string {
-	of, none := &snapshot.PodQuery{Mesh: mesh, Namespace: gw.Service.Namespace}, snapshot.Ref{}
-	pods := podsOf(o.clusters[mesh.Cluster], gw.Service.Namespace, gw.Selector)
-	for _, address := range slices.Sorted(maps.Keys(pods)) {
-		of.Pods = append(of.Pods, pods[address])
-	}
+	of, none := o.podsOfGateway(mesh, gw), snapshot.Ref{}
 	isOpen := mesh.DenyByDefault != nil && mesh.IsOpenGateway(gw.Service)
 	for _, g := range hand.Guards(of) {
 		switch r := g.Decide(&snapshot.Call{PodPort: gw.ContainerPort}); {

@@ -62,6 +62,15 @@ func (o *outside) groupsOf(d *snapshot.DestinationPlan, with map[string]string) 
 	return out
 }
 
+// podsOfDestination are the pods of a Destination that have some labels; nil if users wrote nothing for its mesh.
+func (o *outside) podsOfDestination(d *snapshot.DestinationPlan, with map[string]string) *snapshot.PodQuery {
+	k := d.Destination.Spec.KubeService
+	if d.Mesh == nil || k == nil || o.byHand[d.Mesh] == nil {
+		return nil
+	}
+	return &snapshot.PodQuery{Mesh: d.Mesh, Namespace: k.Ref.Namespace, Pods: o.podLabels(d, with)}
+}
+
 // podLabels are the labels of the ready pods of a Destination that have some; those of the pods that will be, if there are none.
 func (o *outside) podLabels(d *snapshot.DestinationPlan, with map[string]string) (list []map[string]string) {
 	k := d.Destination.Spec.KubeService

@@ -117,7 +117,7 @@ func (q *query) trustMissing(d *snapshot.DestinationPlan) string {
 func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uint32, how connection, pods *podGroup) {
 	request := q.request.proxied()
 	call := snapshot.Call{
-		HTTP: isHTTPPort(d, port), Method: request.Method, Path: request.PathOnly(), Headers: request.Headers,
+		HTTP: isHTTPPort(d, port), Method: request.Method, Path: request.PathOnly(), Query: queryOf(request.Path), Headers: request.Headers,
 		PodPort: podPortOf(d, port), Caller: callerOf(q.workload, q.mesh, true),
 	}
 	answer := judge(d, q.mesh, how, call, pods)
@@ -304,6 +304,12 @@ func podPortOf(d *snapshot.DestinationPlan, port uint32) uint32 {
 		return ports[0]
 	}
 	return port
+}
+
+// queryOf is what follows a path after a question mark.
+func queryOf(path string) string {
+	_, query, _ := strings.Cut(path, "?")
+	return query
 }
 
 func isHTTPPort(d *snapshot.DestinationPlan, port uint32) bool {

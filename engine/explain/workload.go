@@ -28,8 +28,10 @@ type Workload struct {
 	// Egress are the hosts that its proxies are configured with; nil for all.
 	Egress *Egress `json:"egress,omitempty"`
 	// Calls are the services that it can reach, and whether it may call them.
-	Calls  []Call           `json:"calls"`
-	Issues []snapshot.Issue `json:"issues"`
+	Calls []Call `json:"calls"`
+	// NotEvaluated are sentences on what applies to its calls and is not evaluated.
+	NotEvaluated []string         `json:"notEvaluated,omitempty"`
+	Issues       []snapshot.Issue `json:"issues"`
 }
 
 // Call is a service that a workload can reach.
@@ -59,6 +61,7 @@ func (x *Index) workload(o *discoveryv1.Workload) *Workload {
 	mesh := x.meshOf(o)
 	if mesh != nil {
 		out.Mesh = &mesh.Ref
+		out.NotEvaluated = append(x.outside.defaultSettings(mesh), x.outside.filtersOfCallers(mesh, o)...)
 		if out.Controller != nil {
 			if name := mesh.Dialect.Principal; name != nil {
 				out.Principal = name(mesh.TrustDomain, out.Controller.Namespace, out.ServiceAccount)
@@ -119,6 +122,7 @@ func (o *Workload) Page() Page {
 		Sections: []Section{facts("",
 			[2]string{"Controller", controller}, [2]string{"Pods", labels(o.PodLabels)}, [2]string{"Mesh", mesh},
 			[2]string{"Identity", o.Principal}, [2]string{"Serves", strings.Join(serves, ", ")}, [2]string{"Unreachable", o.Frozen},
+			[2]string{"Not evaluated", strings.Join(o.NotEvaluated, "; ")},
 		)},
 		Issues: o.Issues,
 	}

@@ -34,6 +34,8 @@ type ByHand interface {
 	RoutesFor(of *HostQuery, namespace string) []HandRoutes
 	// SubsetLabels are the labels of the pods of a subset of a host that one of Connections defines; false if none does.
 	SubsetLabels(of *HostQuery, namespace, subset string) (map[string]string, bool)
+	// Filters are the objects that change what the proxies of pods do with requests, and are not evaluated.
+	Filters(pods *PodQuery, at ProxySide) []Intersection
 	// Guards are what decides about calls to pods beside AccessPolicies, one for each group of pods about which the same objects
 	// decide; none if nothing does.
 	Guards(of *PodQuery) []Guard
@@ -67,6 +69,18 @@ type PodQuery struct {
 	Pods []map[string]string
 }
 
+// ProxySide is where a proxy sees requests.
+type ProxySide string
+
+const (
+	// SideOutbound: it is the callers'.
+	SideOutbound ProxySide = "outbound"
+	// SideInbound: it is that of the pods that are called.
+	SideInbound ProxySide = "inbound"
+	// SideGateway: it is a gateway.
+	SideGateway ProxySide = "gateway"
+)
+
 // Guard is what users' objects say about calls to a group of pods.
 type Guard interface {
 	// Pods is how many there are.
@@ -99,7 +113,9 @@ type Call struct {
 	AnyRequest bool
 	// Method is in upper case. Path begins with a slash, and has no query. Headers have names in lower case.
 	Method, Path string
-	Headers      map[string]string
+	// Query is what follows the path after a question mark.
+	Query   string
+	Headers map[string]string
 	// Caller is what the certificate of the callers names; nil if they present none.
 	Caller *Identity
 	// PodPort is where the pods listen; 0 with AnyRequest if that does not matter.

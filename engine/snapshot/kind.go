@@ -55,6 +55,9 @@ const (
 	EnvoyFilter
 	AuthorizationPolicy
 	PeerAuthentication
+	RequestAuthentication
+	WasmPlugin
+	TrafficExtension
 	HTTPRouteGroup
 	TCPRoute
 	TrafficTarget
@@ -130,6 +133,7 @@ const (
 	certificatesGroup = "certificates.mesh.gloo.solo.io"
 	istioNetworking   = "networking.istio.io"
 	istioSecurity     = "security.istio.io"
+	istioExtensions   = "extensions.istio.io"
 	smiSplit          = "split.smi-spec.io"
 	smiAccess         = "access.smi-spec.io"
 	smiSpecs          = "specs.smi-spec.io"
@@ -206,15 +210,18 @@ var kinds = [kindCount]KindInfo{
 
 	MutatingWebhookConfiguration: kind("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", ManagedSide, Watch),
 
-	MeshConfig:          optional(osmConfig, "v1alpha2", "MeshConfig", "meshconfigs", Watch).byHand(),
-	ServiceEntry:        optional(istioNetworking, "v1", "ServiceEntry", "serviceentries", Write).with(Relates | Hosts | Aged).byHand(),
-	Gateway:             optional(istioNetworking, "v1", "Gateway", "gateways", Write).with(Relates),
-	DestinationRule:     optional(istioNetworking, "v1", "DestinationRule", "destinationrules", Write).with(Relates | Hosts).byHand(),
-	VirtualService:      optional(istioNetworking, "v1", "VirtualService", "virtualservices", Write).with(Relates | Routes | Hosts | Aged).byHand(),
-	Sidecar:             optional(istioNetworking, "v1", "Sidecar", "sidecars", Write).with(Aged).byHand(),
-	EnvoyFilter:         optional(istioNetworking, "v1alpha3", "EnvoyFilter", "envoyfilters", Write),
-	AuthorizationPolicy: optional(istioSecurity, "v1", "AuthorizationPolicy", "authorizationpolicies", Write).with(Guards).byHand(),
-	PeerAuthentication:  optional(istioSecurity, "v1", "PeerAuthentication", "peerauthentications", Watch).later().byHand(),
+	MeshConfig:            optional(osmConfig, "v1alpha2", "MeshConfig", "meshconfigs", Watch).byHand(),
+	ServiceEntry:          optional(istioNetworking, "v1", "ServiceEntry", "serviceentries", Write).with(Relates | Hosts | Aged).byHand(),
+	Gateway:               optional(istioNetworking, "v1", "Gateway", "gateways", Write).with(Relates),
+	DestinationRule:       optional(istioNetworking, "v1", "DestinationRule", "destinationrules", Write).with(Relates | Hosts).byHand(),
+	VirtualService:        optional(istioNetworking, "v1", "VirtualService", "virtualservices", Write).with(Relates | Routes | Hosts | Aged).byHand(),
+	Sidecar:               optional(istioNetworking, "v1", "Sidecar", "sidecars", Write).with(Aged).byHand(),
+	EnvoyFilter:           optional(istioNetworking, "v1alpha3", "EnvoyFilter", "envoyfilters", Write).byHand(),
+	AuthorizationPolicy:   optional(istioSecurity, "v1", "AuthorizationPolicy", "authorizationpolicies", Write).with(Guards).byHand(),
+	PeerAuthentication:    optional(istioSecurity, "v1", "PeerAuthentication", "peerauthentications", Watch).later().byHand(),
+	RequestAuthentication: optional(istioSecurity, "v1", "RequestAuthentication", "requestauthentications", Watch).later().byHand(),
+	WasmPlugin:            optional(istioExtensions, "v1alpha1", "WasmPlugin", "wasmplugins", Watch).later().byHand(),
+	TrafficExtension:      optional(istioExtensions, "v1alpha1", "TrafficExtension", "trafficextensions", Watch).later().byHand(),
 
 	// The versions are those that Open Service Mesh 1.2 serves and reads.
 	HTTPRouteGroup: optional(smiSpecs, "v1alpha4", "HTTPRouteGroup", "httproutegroups", Write),

@@ -9,10 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	extensions "istio.io/api/extensions/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 	security "istio.io/api/security/v1beta1"
 	typev1beta1 "istio.io/api/type/v1beta1"
+	istioextensionsv1alpha1 "istio.io/client-go/pkg/apis/extensions/v1alpha1"
 	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+	istionetworkingv1alpha3 "istio.io/client-go/pkg/apis/networking/v1alpha3"
 	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -215,6 +218,22 @@ func TestEditsOfIstioObjects(t *testing.T) {
 		&istiosecurityv1.AuthorizationPolicy{Spec: security.AuthorizationPolicy{Rules: []*security.Rule{{From: []*security.Rule_From{{}}}, {}}}})
 	edited(t, ofMesh[*istiosecurityv1.PeerAuthentication](), &istiosecurityv1.PeerAuthentication{}, &istiosecurityv1.PeerAuthentication{},
 		&istiosecurityv1.PeerAuthentication{Spec: security.PeerAuthentication{Mtls: &security.PeerAuthentication_MutualTLS{}}})
+	edited(t, ofMesh[*istionetworkingv1.Sidecar](), &istionetworkingv1.Sidecar{Spec: networking.Sidecar{OutboundTrafficPolicy: &networking.OutboundTrafficPolicy{EgressProxy: &networking.Destination{Host: "a"}}}},
+		&istionetworkingv1.Sidecar{Spec: networking.Sidecar{OutboundTrafficPolicy: &networking.OutboundTrafficPolicy{EgressProxy: &networking.Destination{Host: "b"}}}},
+		&istionetworkingv1.Sidecar{Spec: networking.Sidecar{OutboundTrafficPolicy: &networking.OutboundTrafficPolicy{}}})
+	edited(t, ofMesh[*istiosecurityv1.RequestAuthentication](), &istiosecurityv1.RequestAuthentication{Spec: security.RequestAuthentication{JwtRules: []*security.JWTRule{{}}}},
+		&istiosecurityv1.RequestAuthentication{Spec: security.RequestAuthentication{JwtRules: []*security.JWTRule{{Jwks: "{}"}}}},
+		&istiosecurityv1.RequestAuthentication{Spec: security.RequestAuthentication{JwtRules: []*security.JWTRule{{FromParams: []string{"a"}}}}})
+	patch := func(at networking.EnvoyFilter_PatchContext, to networking.EnvoyFilter_ApplyTo) *networking.EnvoyFilter_EnvoyConfigObjectPatch {
+		return &networking.EnvoyFilter_EnvoyConfigObjectPatch{ApplyTo: to, Match: &networking.EnvoyFilter_EnvoyConfigObjectMatch{Context: at}}
+	}
+	edited(t, ofMesh[*istionetworkingv1alpha3.EnvoyFilter](), &istionetworkingv1alpha3.EnvoyFilter{Spec: networking.EnvoyFilter{ConfigPatches: []*networking.EnvoyFilter_EnvoyConfigObjectPatch{patch(1, 1)}}},
+		&istionetworkingv1alpha3.EnvoyFilter{Spec: networking.EnvoyFilter{ConfigPatches: []*networking.EnvoyFilter_EnvoyConfigObjectPatch{patch(1, 2), patch(1, 3)}}},
+		&istionetworkingv1alpha3.EnvoyFilter{Spec: networking.EnvoyFilter{ConfigPatches: []*networking.EnvoyFilter_EnvoyConfigObjectPatch{patch(2, 1)}}})
+	edited(t, ofMesh[*istioextensionsv1alpha1.WasmPlugin](), &istioextensionsv1alpha1.WasmPlugin{}, &istioextensionsv1alpha1.WasmPlugin{Spec: extensions.WasmPlugin{Url: "a"}},
+		&istioextensionsv1alpha1.WasmPlugin{Spec: extensions.WasmPlugin{Match: []*extensions.WasmPlugin_TrafficSelector{{}}}})
+	edited(t, ofMesh[*istioextensionsv1alpha1.TrafficExtension](), &istioextensionsv1alpha1.TrafficExtension{}, &istioextensionsv1alpha1.TrafficExtension{Spec: extensions.TrafficExtension{Phase: 1}},
+		&istioextensionsv1alpha1.TrafficExtension{Spec: extensions.TrafficExtension{Match: []*extensions.TrafficSelector{{}}}})
 }
 
 // TestSerializedMessagesEqualFreshOnes: a message that was printed or sent has

@@ -128,11 +128,11 @@ func TestCollectionDropsWhatDoesNotMatter(t *testing.T) {
 			Data:       map[string]string{key: "trustDomain: td", "other": "data"},
 		}
 	}
-	require.NoError(t, c.Replace([]any{config("istio", "mesh"), config("istio-1-31", "mesh"), config("istio-sidecar-injector", "config"), config("mine", "mesh")}, ""))
+	require.NoError(t, c.Replace([]any{config("istio", "mesh"), config("istio-1-31", "mesh"), config("istio-sidecar-injector", "config"), config("mine", "of-another-program")}, ""))
 	require.Len(t, c.list(), 2)
 	assert.Equal(t, map[string]string{"mesh": "trustDomain: td"}, c.list()[0].Data)
 	changes = 0
-	require.NoError(t, c.Add(config("mine", "mesh")))
+	require.NoError(t, c.Add(config("mine", "of-another-program")))
 	assert.Zero(t, changes)
 	require.NoError(t, c.Update(config("istio", "gone")))
 	assert.Equal(t, 1, changes)

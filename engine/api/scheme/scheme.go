@@ -5,7 +5,9 @@ import (
 	"fmt"
 
 	osmconfigv1alpha2 "github.com/openservicemesh/osm/pkg/apis/config/v1alpha2"
+	istioextensionsv1alpha1 "istio.io/client-go/pkg/apis/extensions/v1alpha1"
 	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+	istionetworkingv1alpha3 "istio.io/client-go/pkg/apis/networking/v1alpha3"
 	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -76,7 +78,9 @@ func addKubernetes(s *runtime.Scheme) error {
 }
 
 func addMeshes(s *runtime.Scheme) error {
-	return addAll(s, istionetworkingv1.AddToScheme, istiosecurityv1.AddToScheme, osmconfigv1alpha2.AddToScheme)
+	// Of this version, only what no later one has.
+	s.AddKnownTypes(istionetworkingv1alpha3.SchemeGroupVersion, &istionetworkingv1alpha3.EnvoyFilter{}, &istionetworkingv1alpha3.EnvoyFilterList{})
+	return addAll(s, istionetworkingv1.AddToScheme, istiosecurityv1.AddToScheme, istioextensionsv1alpha1.AddToScheme, osmconfigv1alpha2.AddToScheme)
 }
 
 func addAll(s *runtime.Scheme, adds ...func(*runtime.Scheme) error) error {

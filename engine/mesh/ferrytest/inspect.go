@@ -82,6 +82,9 @@ func (h *byHand) SubsetLabels(*snapshot.HostQuery, string, string) (map[string]s
 	return nil, false
 }
 
+// Filters implements snapshot.ByHand.
+func (h *byHand) Filters(*snapshot.PodQuery, snapshot.ProxySide) []snapshot.Intersection { return nil }
+
 // Guards implements snapshot.ByHand.
 func (h *byHand) Guards(*snapshot.PodQuery) []snapshot.Guard { return nil }
 

@@ -36,6 +36,9 @@ type guard struct {
 	pods     int
 	policies []*istiosecurityv1.AuthorizationPolicy // ascending by namespace and name
 	peers    peers
+	tokens   []*istiosecurityv1.RequestAuthentication
+	// tokensUnknown: it is not known which tokens are read.
+	tokensUnknown bool
 }
 
 var _ snapshot.Guard = (*guard)(nil)
@@ -44,15 +47,20 @@ var _ snapshot.Guard = (*guard)(nil)
 func (h *handWritten) Guards(of *snapshot.PodQuery) []snapshot.Guard {
 	var groups []*guard
 	for _, labels := range of.Pods {
-		g := &guard{mesh: of.Mesh, cluster: h.from.Name, policies: h.policiesOn(of, labels), peers: h.peersOn(of, labels)}
-		same := slices.IndexFunc(groups, func(o *guard) bool { return slices.Equal(o.policies, g.policies) && o.peers == g.peers })
+		g := &guard{
+			mesh: of.Mesh, cluster: h.from.Name, policies: h.policiesOn(of, labels), peers: h.peersOn(of, labels), tokens: h.tokensOn(of, labels),
+			tokensUnknown: slices.Contains(h.from.Denied, snapshot.RequestAuthentication),
+		}
+		same := slices.IndexFunc(groups, func(o *guard) bool {
+			return slices.Equal(o.policies, g.policies) && o.peers == g.peers && slices.Equal(o.tokens, g.tokens)
+		})
 		if same < 0 {
 			same = len(groups)
 			groups = append(groups, g)
 		}
 		groups[same].pods++
 	}
-	if !slices.ContainsFunc(groups, func(g *guard) bool { return len(g.policies) > 0 || g.peers != peers{} }) {
+	if !slices.ContainsFunc(groups, func(g *guard) bool { return len(g.policies)+len(g.tokens) > 0 || g.peers != peers{} }) {
 		return nil
 	}
 	out := make([]snapshot.Guard, len(groups))
@@ -69,7 +77,7 @@ func (h *handWritten) policiesOn(of *snapshot.PodQuery, labels map[string]string
 	slices.Sort(namespaces)
 	for _, namespace := range slices.Compact(namespaces) {
 		for _, o := range h.authorizationPolicies[namespace] {
-			if attaches(o, of.Namespace, labels) {
+			if attaches(o.Namespace, &o.Spec, of.Namespace, labels) {
 				out = append(out, o)
 			}
 		}
@@ -77,24 +85,31 @@ func (h *handWritten) policiesOn(of *snapshot.PodQuery, labels map[string]string
 	return out
 }
 
-// attaches reports whether a policy is for a pod.
-func attaches(o *istiosecurityv1.AuthorizationPolicy, namespace string, labels map[string]string) bool {
+// attachable is the spec of an object that is for pods with labels, or for gateways that it names.
+type attachable interface {
+	GetSelector() *typev1beta1.WorkloadSelector
+	GetTargetRef() *typev1beta1.PolicyTargetReference
+	GetTargetRefs() []*typev1beta1.PolicyTargetReference
+}
+
+// attaches reports whether an object in a namespace is for a pod of another one.
+func attaches(own string, o attachable, namespace string, labels map[string]string) bool {
 	targets := targetsOf(o)
 	if len(targets) == 0 {
-		return inventory.MatchLabels(o.Spec.GetSelector().GetMatchLabels(), labels)
+		return inventory.MatchLabels(o.GetSelector().GetMatchLabels(), labels)
 	}
 	gateway := labels[gatewayName]
-	return gateway != "" && o.Namespace == namespace && slices.ContainsFunc(targets, func(ref *typev1beta1.PolicyTargetReference) bool {
+	return gateway != "" && own == namespace && slices.ContainsFunc(targets, func(ref *typev1beta1.PolicyTargetReference) bool {
 		return ref.Kind == "Gateway" && ref.Name == gateway
 	})
 }
 
-// targetsOf are what a policy refers to: the older field has one.
-func targetsOf(o *istiosecurityv1.AuthorizationPolicy) []*typev1beta1.PolicyTargetReference {
-	if o.Spec.TargetRef != nil {
-		return append([]*typev1beta1.PolicyTargetReference{o.Spec.TargetRef}, o.Spec.TargetRefs...)
+// targetsOf are what an object refers to: the older field has one.
+func targetsOf(o attachable) []*typev1beta1.PolicyTargetReference {
+	if one := o.GetTargetRef(); one != nil {
+		return append([]*typev1beta1.PolicyTargetReference{one}, o.GetTargetRefs()...)
 	}
-	return o.Spec.TargetRefs
+	return o.GetTargetRefs()
 }
 
 // Pods implements snapshot.Guard.
@@ -105,6 +120,9 @@ func (g *guard) Objects() []snapshot.Ref {
 	var out []snapshot.Ref
 	for _, o := range g.policies {
 		out = append(out, g.ref(o))
+	}
+	for _, o := range g.tokens {
+		out = append(out, snapshot.Ref{Kind: snapshot.RequestAuthentication, Cluster: g.cluster, Namespace: o.Namespace, Name: o.Name})
 	}
 	out = append(out, g.peers.objects(g.cluster)...)
 	slices.SortFunc(out, snapshot.Ref.Compare)
@@ -143,6 +161,12 @@ func (g *guard) Decide(call *snapshot.Call) (out snapshot.Ruling) {
 				out.Allowed = ref
 			}
 		}
+	}
+	if by, where := g.tokenOf(call); where != "" {
+		out.MayDeny = append(out.MayDeny, snapshot.Intersection{
+			Ref:  snapshot.Ref{Kind: snapshot.RequestAuthentication, Cluster: g.cluster, Namespace: by.Namespace, Name: by.Name},
+			What: "checks the token in " + where + ", and refuses one that is not valid (status 401)",
+		})
 	}
 	return out
 }
@@ -299,6 +323,8 @@ func (r *ruling) has(key, value string) truth {
 		return r.hasHeader("host", strings.ToLower(value), "the host that callers name")
 	case isHeader:
 		return r.hasHeader(strings.ToLower(strings.TrimSuffix(header, "]")), value, "")
+	case strings.HasPrefix(key, "request.auth.") && !r.mayHaveToken(r.call):
+		return truth{}
 	case strings.HasPrefix(key, "request.auth."):
 		return truth{unknown: "a token of the request"}
 	case key == keySourceIP || key == keyRemoteIP:

@@ -20,8 +20,11 @@ func guarded(t *testing.T, pods []map[string]string, objects ...snapshot.APIObje
 	c := &snapshot.Cluster{Name: "east"}
 	for _, o := range objects {
 		kind := snapshot.AuthorizationPolicy
-		if _, ok := o.(*istiosecurityv1.PeerAuthentication); ok {
+		switch o.(type) {
+		case *istiosecurityv1.PeerAuthentication:
 			kind = snapshot.PeerAuthentication
+		case *istiosecurityv1.RequestAuthentication:
+			kind = snapshot.RequestAuthentication
 		}
 		reads[kind](o)
 		c.OfMeshes[kind] = append(c.OfMeshes[kind], o)
@@ -84,7 +87,8 @@ func TestGuardsDecide(t *testing.T) {
 		"address":                     {"rules: [{from: [{source: {ipBlocks: [10.0.0.0/8]}}]}]", get, "may allow: allows by the callers' addresses"},
 		"address of others":           {"rules: [{from: [{source: {ipBlocks: [10.0.0.0/8], namespaces: [desk]}}]}]", get, closed},
 		"not an address":              {"action: DENY, rules: [{from: [{source: {notIpBlocks: [10.0.0.0/8]}}]}]", get, "may deny: denies by the callers' addresses"},
-		"token":                       {"rules: [{from: [{source: {requestPrincipals: ['*']}}]}]", get, "may allow: allows by a token of the request"},
+		"token":                       {"rules: [{from: [{source: {requestPrincipals: ['*']}}]}]", get, closed},
+		"no token":                    {"action: DENY, rules: [{from: [{source: {notRequestPrincipals: ['*']}}]}]", get, denied},
 		"method":                      {"action: DENY, rules: [{to: [{operation: {methods: [GET]}}]}]", get, denied},
 		"not the method":              {"action: DENY, rules: [{to: [{operation: {notMethods: [GET]}}]}]", get, pass},
 		"path":                        {"rules: [{to: [{operation: {paths: ['/api/*'], methods: [GET]}}]}]", get, allowed},
@@ -96,7 +100,7 @@ func TestGuardsDecide(t *testing.T) {
 		"host that is not known":      {"action: DENY, rules: [{to: [{operation: {hosts: ['*.example']}}]}]", get, "may deny: denies by the host that callers name"},
 		"header":                      {"rules: [{when: [{key: 'request.headers[X-User]', values: [jason]}]}]", get, allowed},
 		"header that is not there":    {"action: DENY, rules: [{when: [{key: 'request.headers[x-other]', notValues: [a]}]}]", get, denied},
-		"claim":                       {"rules: [{when: [{key: 'request.auth.claims[group]', values: [a]}]}]", get, "may allow: allows by a token of the request"},
+		"claim":                       {"rules: [{when: [{key: 'request.auth.claims[group]', values: [a]}]}]", get, closed},
 		"SNI":                         {"rules: [{when: [{key: connection.sni, values: [a]}]}]", get, "may allow: allows by connection.sni"},
 		"port by condition":           {"rules: [{when: [{key: destination.port, values: ['9080']}]}]", get, allowed},
 		"a rule for requests, TCP":    {"rules: [{to: [{operation: {methods: [GET], ports: ['9080']}}]}]", tcp, closed},

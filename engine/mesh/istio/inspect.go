@@ -24,6 +24,8 @@ type handWritten struct {
 	authorizationPolicies map[string][]*istiosecurityv1.AuthorizationPolicy
 	peerAuthentications   map[string][]*istiosecurityv1.PeerAuthentication
 	sidecars              map[string][]*istionetworkingv1.Sidecar
+	tokens                map[string][]*istiosecurityv1.RequestAuthentication
+	filters               map[string][]filter
 
 	from *snapshot.Cluster
 }
@@ -54,6 +56,7 @@ func inspect(c *snapshot.Cluster, plane snapshot.Plane) snapshot.ByHand {
 		virtualServiceOf: map[snapshot.Ref]*istionetworkingv1.VirtualService{}, destinationRuleOf: map[snapshot.Ref]*istionetworkingv1.DestinationRule{},
 		from: c, authorizationPolicies: map[string][]*istiosecurityv1.AuthorizationPolicy{},
 		peerAuthentications: map[string][]*istiosecurityv1.PeerAuthentication{}, sidecars: map[string][]*istionetworkingv1.Sidecar{},
+		tokens: map[string][]*istiosecurityv1.RequestAuthentication{}, filters: filtersOf(c, isHandWritten),
 	}
 	for o := range snapshot.Each[*istionetworkingv1.VirtualService](c.OfMeshes[snapshot.VirtualService]) {
 		if isHandWritten(o) && (len(o.Spec.Gateways) == 0 || slices.Contains(o.Spec.Gateways, meshGateway)) {
@@ -83,6 +86,9 @@ func inspect(c *snapshot.Cluster, plane snapshot.Plane) snapshot.ByHand {
 	}
 	for o := range snapshot.Each[*istiosecurityv1.PeerAuthentication](c.OfMeshes[snapshot.PeerAuthentication]) {
 		h.peerAuthentications[o.Namespace] = append(h.peerAuthentications[o.Namespace], o)
+	}
+	for o := range snapshot.Each[*istiosecurityv1.RequestAuthentication](c.OfMeshes[snapshot.RequestAuthentication]) {
+		h.tokens[o.Namespace] = append(h.tokens[o.Namespace], o)
 	}
 	for o := range snapshot.Each[*istionetworkingv1.Sidecar](c.OfMeshes[snapshot.Sidecar]) {
 		if isHandWritten(o) {
@@ -127,7 +133,7 @@ func (h *handWritten) ignored(mesh *snapshot.MeshPlan, namespace string) bool {
 
 // Empty implements snapshot.ByHand.
 func (h *handWritten) Empty() bool {
-	return h.virtualServices.empty() && h.destinationRules.empty() && h.serviceEntries.empty() && len(h.authorizationPolicies)+len(h.peerAuthentications)+len(h.sidecars) == 0
+	return h.virtualServices.empty() && h.destinationRules.empty() && h.serviceEntries.empty() && len(h.authorizationPolicies)+len(h.peerAuthentications)+len(h.sidecars)+len(h.tokens)+len(h.filters) == 0
 }
 
 // add indexes an object by its hosts as Istio reads them: a name without dots is a

@@ -22,7 +22,7 @@ func (h *handWritten) Access(service *discoveryv1.KubeService, mesh *snapshot.Me
 	out := h.withoutTLS(service, mesh)
 	add := func(list []*istiosecurityv1.AuthorizationPolicy) {
 		for _, o := range list {
-			if len(targetsOf(o)) == 0 && selectsPodsOf(o, service) {
+			if len(targetsOf(&o.Spec)) == 0 && selectsPodsOf(o, service) {
 				out = append(out, snapshot.Intersection{
 					Ref:  snapshot.Ref{Kind: snapshot.AuthorizationPolicy, Cluster: mesh.Cluster, Namespace: o.Namespace, Name: o.Name},
 					What: authorizationEffect(o), Hint: "express its rules in AccessPolicies, and delete it",

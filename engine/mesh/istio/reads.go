@@ -2,6 +2,7 @@ package istio
 
 import (
 	networking "istio.io/api/networking/v1alpha3"
+	security "istio.io/api/security/v1beta1"
 	typev1beta1 "istio.io/api/type/v1beta1"
 	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
@@ -13,12 +14,16 @@ import (
 // reads are the kinds that are inspected. What users wrote about hosts is compared by what it is about, not by what it says; what
 // decides about calls is evaluated (see guard).
 var reads = map[snapshot.Kind]func(snapshot.APIObject){
-	snapshot.VirtualService:      strip(stripVirtualService),
-	snapshot.ServiceEntry:        strip(stripServiceEntry),
-	snapshot.DestinationRule:     strip(stripDestinationRule),
-	snapshot.AuthorizationPolicy: strip(stripAuthorizationPolicy),
-	snapshot.PeerAuthentication:  strip(stripPeerAuthentication),
-	snapshot.Sidecar:             strip(stripSidecar),
+	snapshot.VirtualService:        strip(stripVirtualService),
+	snapshot.ServiceEntry:          strip(stripServiceEntry),
+	snapshot.DestinationRule:       strip(stripDestinationRule),
+	snapshot.AuthorizationPolicy:   strip(stripAuthorizationPolicy),
+	snapshot.PeerAuthentication:    strip(stripPeerAuthentication),
+	snapshot.Sidecar:               strip(stripSidecar),
+	snapshot.RequestAuthentication: strip(stripRequestAuthentication),
+	snapshot.EnvoyFilter:           strip(stripEnvoyFilter),
+	snapshot.WasmPlugin:            strip(stripWasmPlugin),
+	snapshot.TrafficExtension:      strip(stripTrafficExtension),
 }
 
 // strip makes a function for objects of one type one for all; it leaves others alone.
@@ -117,5 +122,18 @@ func stripSidecar(o *istionetworkingv1.Sidecar) {
 	if outbound != nil {
 		only(&outbound.EgressProxy)
 		o.Spec.OutboundTrafficPolicy = &networking.OutboundTrafficPolicy{Mode: outbound.Mode, EgressProxy: outbound.EgressProxy}
+	}
+}
+
+// stripRequestAuthentication keeps where tokens are, and neither who issues them nor with which keys.
+func stripRequestAuthentication(o *istiosecurityv1.RequestAuthentication) {
+	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, named(o.ObjectMeta)
+	o.Status.Reset()
+	for i, r := range o.Spec.JwtRules {
+		kept := &security.JWTRule{FromParams: r.GetFromParams(), FromCookies: r.GetFromCookies()}
+		for _, h := range r.GetFromHeaders() {
+			kept.FromHeaders = append(kept.FromHeaders, &security.JWTHeader{Name: h.GetName(), Prefix: h.GetPrefix()})
+		}
+		o.Spec.JwtRules[i] = kept
 	}
 }
