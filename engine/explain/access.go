@@ -168,22 +168,21 @@ type gate struct {
 	*Index
 	d      *snapshot.DestinationPlan
 	groups []*podGroup
-	// calls are for each port of its pods.
+	// calls are for each of its ports, which are in ports; 0 stands for any.
 	calls []snapshot.Call
+	ports []uint32
 }
 
 func (x *Index) gateTo(d *snapshot.DestinationPlan) *gate {
 	g := &gate{Index: x, d: d, groups: x.outside.groupsOf(d, nil)}
 	if k := d.Destination.Spec.KubeService; k != nil {
 		for i := range k.Ports {
-			call := snapshot.Call{HTTP: dialectOf(d).IsHTTP(&k.Ports[i]), AnyRequest: true, PodPort: podPortOf(d, k.Ports[i].Port)}
-			if !slices.ContainsFunc(g.calls, func(c snapshot.Call) bool { return c.HTTP == call.HTTP && c.PodPort == call.PodPort }) {
-				g.calls = append(g.calls, call)
-			}
+			g.calls = append(g.calls, snapshot.Call{HTTP: dialectOf(d).IsHTTP(&k.Ports[i]), AnyRequest: true, PodPort: podPortOf(d, k.Ports[i].Port)})
+			g.ports = append(g.ports, k.Ports[i].Port)
 		}
 	}
 	if len(g.calls) == 0 {
-		g.calls = append(g.calls, snapshot.Call{HTTP: true, AnyRequest: true})
+		g.calls, g.ports = []snapshot.Call{{HTTP: true, AnyRequest: true}}, []uint32{0}
 	}
 	return g
 }
@@ -206,8 +205,9 @@ func (g *gate) admits(workload *discoveryv1.Workload) (may bool, by []snapshot.R
 	if mesh == nil || g.d.Mesh == nil || !reaches(mesh, g.d) || !trusts(g.d.Mesh, mesh) {
 		return false, nil
 	}
-	how, caller := connectionTo(g.d, mesh), callerOf(workload, mesh, true)
-	for _, call := range g.calls {
+	caller := callerOf(workload, mesh, true)
+	for i, call := range g.calls {
+		how := g.connectionOf(workload, mesh, g.d, g.ports[i], "")
 		call.Caller = caller
 		for _, pods := range g.groups {
 			if j := judge(g.d, mesh, how, call, pods); j.verdict == Allowed || j.verdict == Unknown {

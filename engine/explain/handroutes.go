@@ -102,6 +102,16 @@ func (q *query) resolved(a *snapshot.Action, host string) *snapshot.Action {
 	return &out
 }
 
+// definesByHand reports whether an object that users wrote, and that the callers see, defines a subset.
+func (q *query) definesByHand(d *snapshot.DestinationPlan, subset string) bool {
+	k, hand := q.workload.Spec.Kubernetes, q.outside.byHand[q.mesh]
+	if k == nil || hand == nil {
+		return false
+	}
+	_, found := hand.SubsetLabels(q.hostQuery(d), k.Controller.Namespace, subset)
+	return found
+}
+
 // podsOfSubset are the ready endpoints of a subset, which generated objects or those that users wrote define, and its labels.
 func (q *query) podsOfSubset(d *snapshot.DestinationPlan, subset string) (endpoints []discoveryv1.Endpoint, with map[string]string, unknown string) {
 	with, found := subsetLabels(d, subset)

@@ -133,6 +133,9 @@ type connection struct {
 	policy *snapshot.WithOrigin[networkingv1.TLSMode]
 	// mutual: they insist on mutual TLS.
 	mutual bool
+	// other says in a clause why they do TLS that is not that of their mesh, and unknown by what it is decided what they do; instead says
+	// that the generated object about it is not used. Each is empty if that is not so.
+	other, unknown, instead string
 	// foreign: they are of another mesh, and know nothing of what the pods take.
 	foreign bool
 }
@@ -177,6 +180,17 @@ func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection,
 		call.Caller = nil
 	}
 	unidentified := ""
+	if how.unknown != "" {
+		return judged{verdict: Unknown, byHand: true, reason: how.unknown}
+	}
+	if how.other != "" {
+		if guard != nil {
+			if tls, by := guard.TLS(call.PodPort); tls == snapshot.TLSMutual {
+				return judged{verdict: Unreachable, byHand: true, reason: byHandName(by) + " takes only mutual TLS of the mesh, and " + how.other}
+			}
+		}
+		return judged{verdict: Unknown, byHand: true, reason: how.other + ": whether the pods take that is not known"}
+	}
 	if guard != nil {
 		switch tls, by := guard.TLS(call.PodPort); {
 		case tls == snapshot.TLSNone && how.plain == "" && (how.foreign && !d.Mesh.Limited || how.mutual):

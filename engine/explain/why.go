@@ -202,6 +202,14 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 	if q.answerHidden(out, d) {
 		return
 	}
+	defined := q.endpointsByHand(d)
+	if q.mesh.Ref != d.Mesh.Ref {
+		defined = q.definedByHand(out.Host)
+	}
+	if defined != "" {
+		out.Verdict, out.Reason = Unknown, defined
+		return
+	}
 	view, route := q.routeTo(d)
 	if view != nil {
 		out.Settings = viewSettings(d, view)

@@ -35,15 +35,13 @@ func (q *query) destinationOutcomes(d *snapshot.DestinationPlan, port uint32, su
 		out.Verdict, out.Reason = Unreachable, reason
 		return []Outcome{out}
 	}
-	how := connectionTo(d, q.mesh)
-	if d.ThroughGateways(q.mesh) {
-		if how.plain != "" && how.policy == nil {
-			out.Verdict, out.Reason = Unreachable, "gateways pass on mutual TLS only, and "+how.plain
-			return []Outcome{out}
-		}
-		if q.outside.gatewaysRefuse(&out, d.Mesh, d.Mesh.Gateways) {
-			return []Outcome{out}
-		}
+	how := q.connectionOf(q.workload, q.mesh, d, port, subset)
+	if how.instead != "" && subset != "" && !q.definesByHand(d, subset) {
+		out.Verdict, out.Reason = Unreachable, how.instead+", and does not define subset "+subset
+		return []Outcome{out}
+	}
+	if d.ThroughGateways(q.mesh) && (how.refusedByGateways(&out) || q.outside.gatewaysRefuse(&out, d.Mesh, d.Mesh.Gateways)) {
+		return []Outcome{out}
 	}
 	return q.decided(out, d, port, how, with)
 }
@@ -387,6 +385,10 @@ func (q *query) answerVirtualDestination(out *Why, v *snapshot.VirtualDestinatio
 		out.Verdict, out.Reason = Unreachable, hiddenText+by
 		return
 	}
+	if by := q.definedByHand(v.Hostname); by != "" {
+		out.Verdict, out.Reason = Unknown, by
+		return
+	}
 	var route *snapshot.Route
 	if snapshot.IsHTTPProtocol(v.Protocol) {
 		of := &snapshot.HostQuery{Host: v.Hostname, Mesh: q.mesh, Home: q.mesh.Namespace, Generated: true, Port: q.request.Port}
@@ -417,7 +419,7 @@ func (q *query) virtualOutcomes(v *snapshot.VirtualDestinationPlan, subset strin
 				if d == nil || d.Mesh == nil {
 					continue
 				}
-				for _, outcome := range q.backingOutcomes(view, d, &target, subset, with) {
+				for _, outcome := range q.backingOutcomes(v.Hostname, view, d, &target, subset, with) {
 					outcome.Host, outcome.Port, outcome.Priority = v.Hostname, v.Port, i+1
 					out = append(out, outcome)
 				}
@@ -437,11 +439,12 @@ func (q *query) virtualOutcomes(v *snapshot.VirtualDestinationPlan, subset strin
 
 // backingOutcomes are where requests for a service behind a VirtualDestination end: its mesh need not
 // federate the service itself.
-func (q *query) backingOutcomes(view *snapshot.VirtualView, d *snapshot.DestinationPlan, target *snapshot.VirtualTarget, subset string, with map[string]string) []Outcome {
+func (q *query) backingOutcomes(host string, view *snapshot.VirtualView, d *snapshot.DestinationPlan, target *snapshot.VirtualTarget, subset string, with map[string]string) []Outcome {
 	port, identity := target.Backing.Port.Port, q.identity
 	// What its pods take, Istio looks up by the namespace of the generated object: callers of their own mesh know nothing of it, either.
 	how := connection{foreign: true}
 	how.setPlain(view.WithoutIdentity())
+	how.byHand(q.Index, &snapshot.HostQuery{Host: host, Mesh: q.mesh, Home: q.mesh.Namespace, Port: q.request.Port}, q.workload, subset)
 	if how.plain != "" {
 		identity = ""
 	}
@@ -456,7 +459,7 @@ func (q *query) backingOutcomes(view *snapshot.VirtualView, d *snapshot.Destinat
 		out.Verdict, out.Reason = Unreachable, reason
 		return []Outcome{out}
 	}
-	if len(target.Through) > 0 && q.outside.gatewaysRefuse(&out, d.Mesh, target.Through) {
+	if len(target.Through) > 0 && (how.refusedByGateways(&out) || q.outside.gatewaysRefuse(&out, d.Mesh, target.Through)) {
 		return []Outcome{out}
 	}
 	return q.decided(out, d, port, how, with)

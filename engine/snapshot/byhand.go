@@ -32,6 +32,9 @@ type ByHand interface {
 	HidesAll(suffix string, mesh *MeshPlan) []Intersection
 	// RoutesFor are those objects of Routes that callers in a namespace see, with what they do, the one that proxies use first.
 	RoutesFor(of *HostQuery, namespace string) []HandRoutes
+	// ConnectionFor is how an object of Connections says that callers connect to a port of a host, or of a subset of it: the one that
+	// their proxies use first; false if none says anything. Subset is empty for all pods.
+	ConnectionFor(of *HostQuery, callers *PodQuery, subset string) (HandConnection, bool)
 	// SubsetLabels are the labels of the pods of a subset of a host that one of Connections defines; false if none does.
 	SubsetLabels(of *HostQuery, namespace, subset string) (map[string]string, bool)
 	// Filters are the objects that change what the proxies of pods do with requests, and are not evaluated.
@@ -60,6 +63,42 @@ type HandRoute struct {
 	// MatchUnknown and ActionUnknown say what of them is not evaluated; empty if all is.
 	MatchUnknown, ActionUnknown string
 }
+
+// HandConnection is how callers connect because of an object that a user wrote.
+type HandConnection struct {
+	Ref Ref
+	// Mode is as it names it; empty if it says nothing of TLS. TLS is what that means.
+	Mode string
+	TLS  ClientTLS
+	// Place is how it stands to a generated object for the same host.
+	Place HandPlace
+}
+
+// ClientTLS is what callers do.
+type ClientTLS string
+
+const (
+	// ClientUnset: what they do without the object.
+	ClientUnset ClientTLS = ""
+	// ClientPlain: they connect without TLS.
+	ClientPlain ClientTLS = "plain"
+	// ClientMesh: they present the identity that their mesh gives them.
+	ClientMesh ClientTLS = "mesh"
+	// ClientOther: they do TLS that is not that of their mesh.
+	ClientOther ClientTLS = "other"
+)
+
+// HandPlace is how an object stands to a generated one for the same host.
+type HandPlace string
+
+const (
+	// HandInstead: it is used, and the generated one is not.
+	HandInstead HandPlace = "instead"
+	// HandBeside: they are merged, and of what both say, one is used.
+	HandBeside HandPlace = "beside"
+	// HandBehind: it is used only if none is generated.
+	HandBehind HandPlace = "behind"
+)
 
 // PodQuery asks about pods of a namespace.
 type PodQuery struct {

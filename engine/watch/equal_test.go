@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	extensions "istio.io/api/extensions/v1alpha1"
+	"istio.io/api/meta/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 	security "istio.io/api/security/v1beta1"
 	typev1beta1 "istio.io/api/type/v1beta1"
@@ -205,12 +206,15 @@ func TestEditsOfIstioObjects(t *testing.T) {
 			Status: networking.ServiceEntryStatus{Addresses: []*networking.ServiceEntryAddress{{Value: "240.240.0.1"}}},
 		},
 		&istionetworkingv1.ServiceEntry{Spec: networking.ServiceEntry{Hosts: []string{"a"}, ExportTo: []string{"."}}})
+	edited(t, ofMesh[*istionetworkingv1.DestinationRule](), &istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a", TrafficPolicy: &networking.TrafficPolicy{}}},
+		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a", TrafficPolicy: &networking.TrafficPolicy{OutlierDetection: &networking.OutlierDetection{}}}},
+		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a", TrafficPolicy: &networking.TrafficPolicy{Tls: &networking.ClientTLSSettings{}}}})
 	edited(t, ofMesh[*istionetworkingv1.DestinationRule](), &istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a"}},
-		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a", TrafficPolicy: &networking.TrafficPolicy{}}},
+		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a"}, Status: v1alpha1.IstioStatus{ObservedGeneration: 1}},
 		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "b"}})
 	edited(t, ofMesh[*istionetworkingv1.DestinationRule](), &istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a", WorkloadSelector: &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": "a"}}}},
-		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a", WorkloadSelector: &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": "b"}}}},
-		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a"}})
+		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a", WorkloadSelector: &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": "a"}}, TrafficPolicy: nil}},
+		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a", WorkloadSelector: &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": "b"}}}})
 	edited(t, ofMesh[*istionetworkingv1.Sidecar](), &istionetworkingv1.Sidecar{}, &istionetworkingv1.Sidecar{Spec: networking.Sidecar{Ingress: []*networking.IstioIngressListener{{Bind: "x"}}}},
 		&istionetworkingv1.Sidecar{Spec: networking.Sidecar{WorkloadSelector: &networking.WorkloadSelector{Labels: map[string]string{"app": "a"}}}})
 	edited(t, ofMesh[*istiosecurityv1.AuthorizationPolicy](), &istiosecurityv1.AuthorizationPolicy{Spec: security.AuthorizationPolicy{Rules: []*security.Rule{{}}}},

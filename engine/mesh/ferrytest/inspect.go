@@ -77,6 +77,11 @@ func (h *byHand) HidesAll(string, *snapshot.MeshPlan) []snapshot.Intersection { 
 // RoutesFor implements snapshot.ByHand.
 func (h *byHand) RoutesFor(*snapshot.HostQuery, string) []snapshot.HandRoutes { return nil }
 
+// ConnectionFor implements snapshot.ByHand.
+func (h *byHand) ConnectionFor(*snapshot.HostQuery, *snapshot.PodQuery, string) (snapshot.HandConnection, bool) {
+	return snapshot.HandConnection{}, false
+}
+
 // SubsetLabels implements snapshot.ByHand.
 func (h *byHand) SubsetLabels(*snapshot.HostQuery, string, string) (map[string]string, bool) {
 	return nil, false

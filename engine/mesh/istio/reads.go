@@ -3,7 +3,6 @@ package istio
 import (
 	networking "istio.io/api/networking/v1alpha3"
 	security "istio.io/api/security/v1beta1"
-	typev1beta1 "istio.io/api/type/v1beta1"
 	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,17 +73,37 @@ func stripServiceEntry(o *istionetworkingv1.ServiceEntry) {
 }
 
 func stripDestinationRule(o *istionetworkingv1.DestinationRule) {
-	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, named(o.ObjectMeta)
+	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta)
 	o.Status.Reset()
-	host, exportTo, selector, subsets := o.Spec.Host, o.Spec.ExportTo, o.Spec.WorkloadSelector, o.Spec.Subsets
+	host, exportTo, selector, subsets, policy := o.Spec.Host, o.Spec.ExportTo, o.Spec.WorkloadSelector, o.Spec.Subsets, o.Spec.TrafficPolicy
 	o.Spec.Reset()
-	o.Spec.Host, o.Spec.ExportTo = host, exportTo
+	o.Spec.Host, o.Spec.ExportTo, o.Spec.WorkloadSelector, o.Spec.TrafficPolicy = host, exportTo, selector, onlyTLS(policy)
 	for _, s := range subsets {
-		o.Spec.Subsets = append(o.Spec.Subsets, &networking.Subset{Name: s.Name, Labels: s.Labels})
+		o.Spec.Subsets = append(o.Spec.Subsets, &networking.Subset{Name: s.Name, Labels: s.Labels, TrafficPolicy: onlyTLS(s.TrafficPolicy)})
 	}
-	if selector != nil { // of which only matters that there is one
-		o.Spec.WorkloadSelector = &typev1beta1.WorkloadSelector{}
+}
+
+// onlyTLS leaves of a policy the TLS modes, for the service and its ports, and what callers ask of the other side.
+func onlyTLS(p *networking.TrafficPolicy) *networking.TrafficPolicy {
+	if p == nil {
+		return nil
 	}
+	out := &networking.TrafficPolicy{Tls: onlyModes(p.Tls)}
+	for _, port := range p.PortLevelSettings {
+		kept := &networking.TrafficPolicy_PortTrafficPolicy{Tls: onlyModes(port.GetTls())}
+		if number := port.GetPort().GetNumber(); number != 0 {
+			kept.Port = &networking.PortSelector{Number: number}
+		}
+		out.PortLevelSettings = append(out.PortLevelSettings, kept)
+	}
+	return out
+}
+
+func onlyModes(t *networking.ClientTLSSettings) *networking.ClientTLSSettings {
+	if t == nil {
+		return nil
+	}
+	return &networking.ClientTLSSettings{Mode: t.Mode, Sni: t.Sni, SubjectAltNames: t.SubjectAltNames}
 }
 
 func stripAuthorizationPolicy(o *istiosecurityv1.AuthorizationPolicy) {

@@ -1,0 +1,86 @@
+package explain
+
+import (
+	"cmp"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// connectionOf is how a workload of a mesh connects to a port of a Destination, or of a subset of it: as policies say, or as an object
+// does that users wrote.
+func (x *Index) connectionOf(workload *discoveryv1.Workload, mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan, port uint32, subset string) connection {
+	out := connectionTo(d, mesh)
+	of := &snapshot.HostQuery{Host: hostFrom(mesh, d), Mesh: mesh, Home: mesh.Namespace, Port: port}
+	if k := d.Destination.Spec.KubeService; k != nil && mesh.Ref == d.Mesh.Ref {
+		of.Home = k.Ref.Namespace
+	}
+	out.byHand(x, of, workload, subset)
+	return out
+}
+
+// byHand takes what users wrote about a host, where their object is the one that callers use.
+func (c *connection) byHand(x *Index, of *snapshot.HostQuery, workload *discoveryv1.Workload, subset string) {
+	hand, k := x.outside.byHand[of.Mesh], workload.Spec.Kubernetes
+	if hand == nil || k == nil {
+		return
+	}
+	h, found := hand.ConnectionFor(of, &snapshot.PodQuery{Mesh: of.Mesh, Namespace: k.Controller.Namespace, Pods: []map[string]string{k.PodLabels}}, subset)
+	if !found {
+		return
+	}
+	says := byHandName(h.Ref) + " sets " + h.Mode
+	generated := x.generatesConnection(of)
+	switch {
+	case generated && h.Place == snapshot.HandBehind:
+		return
+	case generated && h.Place == snapshot.HandBeside && h.TLS != snapshot.ClientUnset:
+		c.unknown = says + ", beside a generated object in the same namespace: of what both say, the mesh uses one"
+		return
+	case generated && h.Place == snapshot.HandBeside:
+		return
+	}
+	c.instead = ""
+	if generated {
+		c.instead = byHandName(h.Ref) + " is used instead of the generated one"
+	}
+	if h.TLS == snapshot.ClientUnset {
+		if generated && c.policy != nil { // what that says is not used
+			c.policy, c.plain = nil, ""
+		}
+		return
+	}
+	c.policy, c.plain, c.mutual = nil, "", false
+	switch h.TLS {
+	case snapshot.ClientPlain:
+		c.plain = says
+	case snapshot.ClientMesh:
+		c.mutual = true
+	case snapshot.ClientOther:
+		c.other = says
+	}
+}
+
+// refusedByGateways sets the verdict if gateways do not pass such connections on, and reports whether it did. Policies have callers of
+// other clusters use mutual TLS nevertheless.
+func (c *connection) refusedByGateways(out *Outcome) bool {
+	says := cmp.Or(c.plain, c.other)
+	if says == "" || c.policy != nil {
+		return false
+	}
+	out.Verdict, out.Reason = Unreachable, "gateways pass on mutual TLS of the mesh only, and "+says
+	return true
+}
+
+// generatesConnection reports whether an object is generated that says how callers connect to a host.
+func (x *Index) generatesConnection(of *snapshot.HostQuery) bool {
+	for o := range x.state.Output.Objects {
+		if o.Ref.Cluster != of.Mesh.Cluster {
+			continue
+		}
+		if spec, ok := o.Content.Spec.(interface{ GetHost() string }); ok && spec.GetHost() == of.Host {
+			return true
+		}
+	}
+	return false
+}

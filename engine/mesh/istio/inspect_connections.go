@@ -1,0 +1,131 @@
+package istio
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+
+	"github.com/meshctl/meshctl/engine/inventory"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// ConnectionFor implements snapshot.ByHand. Istio looks for rules in the namespace of the callers, of the service, and in the root
+// namespace, and takes the most specific host of the first one that has any (PushContext.destinationRule); rules for the same host
+// are merged, and the oldest one with a traffic policy says it (mergeDestinationRule).
+func (h *handWritten) ConnectionFor(of *snapshot.HostQuery, callers *snapshot.PodQuery, subset string) (snapshot.HandConnection, bool) {
+	rules := h.rulesFor(of, callers)
+	if len(rules) == 0 {
+		return snapshot.HandConnection{}, false
+	}
+	first := rules[0]
+	out := snapshot.HandConnection{Ref: h.ruleRef(first), Place: snapshot.HandInstead}
+	switch first.Namespace {
+	case of.Home:
+		out.Place = snapshot.HandBeside
+	case callers.Namespace:
+	default:
+		out.Place = snapshot.HandBehind
+	}
+	var policy, ofSubset *networking.TrafficPolicy
+	for _, o := range rules {
+		if policy == nil && o.Spec.TrafficPolicy != nil {
+			policy, out.Ref = o.Spec.TrafficPolicy, h.ruleRef(o)
+		}
+	}
+	for _, o := range rules {
+		at := slices.IndexFunc(o.Spec.Subsets, func(s *networking.Subset) bool { return s.Name == subset })
+		if subset != "" && at >= 0 {
+			if ofSubset = o.Spec.Subsets[at].TrafficPolicy; ofSubset != nil {
+				out.Ref = h.ruleRef(o)
+			}
+			break
+		}
+	}
+	tls, _ := tlsFor(policy, of.Port)
+	if more, whole := tlsFor(ofSubset, of.Port); more != nil || whole {
+		tls = more
+	}
+	out.TLS, out.Mode = clientTLS(tls)
+	return out, true
+}
+
+func (h *handWritten) ruleRef(o *istionetworkingv1.DestinationRule) snapshot.Ref {
+	return snapshot.Ref{Kind: snapshot.DestinationRule, Cluster: h.from.Name, Namespace: o.Namespace, Name: o.Name}
+}
+
+// rulesFor are the DestinationRules for a host that callers use, the oldest first.
+func (h *handWritten) rulesFor(of *snapshot.HostQuery, callers *snapshot.PodQuery) []*istionetworkingv1.DestinationRule {
+	var found []*istionetworkingv1.DestinationRule
+	rank := func(o *istionetworkingv1.DestinationRule) int {
+		switch o.Namespace {
+		case callers.Namespace:
+			if o.Namespace != of.Mesh.RootNamespace || len(o.Spec.ExportTo) == 1 && o.Spec.ExportTo[0] == ownNamespace {
+				return 0
+			}
+		case of.Home:
+			return 1
+		}
+		if o.Namespace == of.Home {
+			return 1
+		}
+		return 2
+	}
+	for _, ref := range h.destinationRules.matching(of.Host) {
+		o := h.destinationRuleOf[ref.ref]
+		if to, _ := ref.ruleFor(of); !to.includes(callers.Namespace) || o == nil {
+			continue
+		}
+		if s := o.Spec.WorkloadSelector; s != nil && !slices.ContainsFunc(callers.Pods, func(labels map[string]string) bool {
+			return inventory.MatchLabels(s.MatchLabels, labels)
+		}) {
+			continue
+		}
+		found = append(found, o)
+	}
+	// Of wildcards, the longest is the most specific.
+	specific := func(o *istionetworkingv1.DestinationRule) int {
+		if strings.HasPrefix(o.Spec.Host, "*") {
+			return -len(o.Spec.Host)
+		}
+		return -1 << 16
+	}
+	slices.SortStableFunc(found, func(a, b *istionetworkingv1.DestinationRule) int {
+		return cmp.Or(rank(a)-rank(b), specific(a)-specific(b), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	return slices.DeleteFunc(found, func(o *istionetworkingv1.DestinationRule) bool {
+		return rank(o) != rank(found[0]) || specific(o) != specific(found[0])
+	})
+}
+
+// tlsFor is what a policy says of TLS for a port, and whether what it says is for the port alone: then it inherits nothing (Istio,
+// util.GetPortLevelTrafficPolicy).
+func tlsFor(p *networking.TrafficPolicy, port uint32) (tls *networking.ClientTLSSettings, whole bool) {
+	for _, s := range p.GetPortLevelSettings() {
+		if s.GetPort().GetNumber() == port && port != 0 {
+			return s.GetTls(), true
+		}
+	}
+	return p.GetTls(), false
+}
+
+// clientTLS is what settings mean, and how to name them.
+func clientTLS(tls *networking.ClientTLSSettings) (snapshot.ClientTLS, string) {
+	if tls == nil {
+		return snapshot.ClientUnset, ""
+	}
+	mode := "TLS mode " + tls.GetMode().String()
+	switch {
+	case tls.GetMode() == networking.ClientTLSSettings_DISABLE:
+		return snapshot.ClientPlain, mode
+	case tls.GetMode() != networking.ClientTLSSettings_ISTIO_MUTUAL:
+		return snapshot.ClientOther, mode
+	case tls.GetSni() != "":
+		return snapshot.ClientOther, mode + " with an SNI of its own"
+	case len(tls.GetSubjectAltNames()) > 0:
+		return snapshot.ClientOther, mode + " with subjectAltNames of its own"
+	}
+	return snapshot.ClientMesh, mode
+}
