@@ -29,6 +29,8 @@ type Mesh struct {
 	// OutboundTrafficPolicy is what its proxies do with requests for hosts that they do not know, as its settings name it; empty if they
 	// send them on as they are.
 	OutboundTrafficPolicy string `json:"outboundTrafficPolicy,omitempty"`
+	// NotEvaluated are sentences on what applies in the mesh and is not evaluated.
+	NotEvaluated []string `json:"notEvaluated,omitempty"`
 	// Permissive meshes let everybody call everybody, whatever policies say.
 	Permissive bool `json:"permissive,omitempty"`
 	// Frozen says why the mesh's cluster cannot be reached, so that nothing is changed there; empty if it can.
@@ -74,6 +76,7 @@ func (x *Index) mesh(m *snapshot.MeshPlan) *Mesh {
 	}
 	if istio := m.Mesh.Spec.Istio; istio != nil {
 		out.OutboundTrafficPolicy = istio.OutboundTrafficPolicy
+		out.NotEvaluated = x.unevaluatedIn(m.Ref)
 	}
 	out.Failovers = x.failovers(m, nil)
 	if m.VirtualMesh != nil {
@@ -137,7 +140,7 @@ func (m *Mesh) Page() Page {
 				[2]string{"Type", m.Type}, [2]string{"Version", m.Version}, [2]string{"Cluster", m.Cluster},
 				[2]string{"Unreachable", m.Frozen}, [2]string{"Namespace", m.Namespace}, [2]string{"Region", m.Region},
 				[2]string{"Trust domain", m.TrustDomain}, [2]string{"Trusted roots", strings.Join(m.Roots, ", ")}, [2]string{"DNS resolves", dns},
-				[2]string{"Unknown hosts", m.OutboundTrafficPolicy},
+				[2]string{"Unknown hosts", m.OutboundTrafficPolicy}, [2]string{"Not evaluated", strings.Join(m.NotEvaluated, "; ")},
 				[2]string{"Virtual mesh", virtual}, [2]string{"Host suffix", m.HostnameSuffix}, [2]string{"Access", access},
 			),
 			facts("What is in it",

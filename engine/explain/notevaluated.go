@@ -23,6 +23,9 @@ func (q *query) notEvaluated(out *Why) (list []string) {
 		if o.Idle || d == nil || d.Mesh == nil {
 			continue
 		}
+		if d.Mesh.Ref == q.mesh.Ref {
+			list = append(list, otherPods(q.mesh)...)
+		}
 		list = append(list, q.outside.filtersOfPods(d)...)
 		if len(o.Hops) > 2 || len(o.Hops) == 2 && d.Mesh.Ref != q.mesh.Ref {
 			list = append(list, q.outside.filtersOfGateways(d.Mesh)...)
@@ -30,6 +33,15 @@ func (q *query) notEvaluated(out *Why) (list []string) {
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// otherPods says that a control plane may know pods of other clusters.
+func otherPods(mesh *snapshot.MeshPlan) []string {
+	if mesh.MayKnowOthers == "" {
+		return nil
+	}
+	return []string{"whether the control plane of mesh " + mesh.Ref.Name + ", which is installed to know other clusters (" + mesh.MayKnowOthers +
+		"), has pods of these behind the same name: its remote secrets are not read; requests would also go there"}
 }
 
 // defaultSettings are what a mesh sets for services for which nothing else does.
@@ -94,10 +106,22 @@ func (o *outside) podsOfGateway(mesh *snapshot.MeshPlan, gw *snapshot.GatewayPla
 	return of
 }
 
-// unevaluatedIn names the objects that apply to workloads of a mesh and are not evaluated; empty if there is none.
-func (x *Index) unevaluatedIn(mesh snapshot.Ref) string {
+// unevaluatedIn is what applies in a mesh and is not evaluated.
+func (x *Index) unevaluatedIn(mesh snapshot.Ref) []string {
 	m := x.meshes[mesh]
-	if m == nil || x.outside.byHand[m] == nil {
+	if m == nil {
+		return nil
+	}
+	list := append(otherPods(m), x.outside.defaultSettings(m)...)
+	if filters := x.filtersIn(m); filters != "" {
+		list = append(list, filters)
+	}
+	return list
+}
+
+// filtersIn names the objects that change what proxies of a mesh do; empty if there is none.
+func (x *Index) filtersIn(m *snapshot.MeshPlan) string {
+	if x.outside.byHand[m] == nil {
 		return ""
 	}
 	found := map[string]bool{}
@@ -120,5 +144,5 @@ func (x *Index) unevaluatedIn(mesh snapshot.Ref) string {
 	if len(found) == 0 {
 		return ""
 	}
-	return firstOf(slices.Sorted(maps.Keys(found))) + verb(len(found), " is", " are") + " not evaluated"
+	return firstOf(slices.Sorted(maps.Keys(found))) + verb(len(found), " applies", " apply") + " to workloads"
 }

@@ -78,6 +78,10 @@ type MeshPlan struct {
 	DefaultSettings []string
 	// PlainByDefault: callers present no identity unless something says that they do.
 	PlainByDefault bool
+	// MayKnowOthers says because of what the control plane may know pods of other clusters by itself; empty if nothing shows that.
+	MayKnowOthers string
+	// ForeignCA says because of what somebody else than the control plane signs the certificates of proxies; empty if it does.
+	ForeignCA string
 	// TrustDomain is never empty: Istio's default is cluster.local.
 	TrustDomain string
 	// TrustDomainSet: the mesh's settings name TrustDomain, rather than that it is assumed.

@@ -19,6 +19,11 @@ func unsupportedIssues(spec *networkingv1.VirtualMeshSpec, member *snapshot.Mesh
 		issues = append(issues, snapshot.Warnf(snapshot.FieldUnsupported, "configure its certificates where the mesh is installed",
 			"mtlsConfig has no effect on mesh %s: %s", name, why).At("mtlsConfig"))
 	}
+	if spec.MtlsConfig != nil && spec.MtlsConfig.Shared != nil && member.ForeignCA != "" {
+		issues = append(issues, snapshot.Errorf(snapshot.FieldUnsupported,
+			"have who signs them sign with the root of the VirtualMesh, and remove mtlsConfig; or let the control plane of the mesh sign them",
+			"mtlsConfig.shared has no effect on mesh %s: its control plane does not sign the certificates of proxies (%s)", name, member.ForeignCA).At("mtlsConfig.shared"))
+	}
 	return append(issues, accessIssues(spec.GlobalAccessPolicy, member)...)
 }
 

@@ -33,7 +33,7 @@ var dialect = &snapshot.Dialect{
 		{What: "ProxyConfig, Telemetry", Regard: snapshot.Ignored, Note: "they decide about no request"},
 		{What: "meshConfig", Regard: snapshot.Followed, Note: "trust domains, root namespace, defaults of exportTo, path normalization and DNS capture, also of the ConfigMap that SHARED_MESH_CONFIG names; outboundTrafficPolicy, discoverySelectors, serviceEntryVisibility and enableAutoMtls"},
 		{What: "meshConfig.defaultTrafficPolicy", Regard: snapshot.Named},
-		{What: "endpoints in other clusters", Regard: snapshot.Ignored, Note: "of a control plane that has remote secrets"},
+		{What: "endpoints in other clusters", Regard: snapshot.Named, Note: "of a control plane with remote secrets, which are not read: where its namespace has the label " + networkKey},
 		{What: "ambient mode", Regard: snapshot.Ignored, Note: "ztunnel and waypoints"},
 	},
 
@@ -68,6 +68,10 @@ func describe(plan *snapshot.MeshPlan) {
 	plan.PathNormalization = cmp.Or(spec.PathNormalization, snapshot.PathsBase)
 	plan.ResolvesAll = spec.SmartDnsProxyingEnabled
 	plan.IgnoresOwn, plan.DefaultSettings, plan.PlainByDefault = spec.IgnoresOwn, spec.DefaultTrafficPolicy, spec.PlainByDefault
+	plan.ForeignCA = spec.ForeignCA
+	if spec.Network != "" {
+		plan.MayKnowOthers = "label " + networkKey + " of namespace " + plan.Namespace
+	}
 	plan.Unknowns = unknownsOf(spec.OutboundTrafficPolicy)
 }
 

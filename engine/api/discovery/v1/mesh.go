@@ -100,6 +100,14 @@ type IstioMesh struct {
 	// PlainByDefault says that callers present no identity unless a DestinationRule says so (enableAutoMtls is false). It is not
 	// part of Gloo Mesh 1.x.
 	PlainByDefault bool `json:"plainByDefault,omitempty"`
+	// Network is that of the control plane's own pods, as the label topology.istio.io/network of its namespace says it; it is
+	// there where a control plane is installed to know the endpoints of other clusters by itself. It is not part of Gloo Mesh 1.x.
+	// +kubebuilder:validation:MaxLength=63
+	Network string `json:"network,omitempty"`
+	// ForeignCA says because of which setting somebody else than the control plane signs the certificates of proxies; empty if it
+	// signs them. It is not part of Gloo Mesh 1.x.
+	// +kubebuilder:validation:MaxLength=256
+	ForeignCA string `json:"foreignCA,omitempty"`
 	// RootFingerprints are the SHA-256 fingerprints of the root certificates that proxies of the mesh trust, in lower-case
 	// hexadecimal digits, ascending; omitted if they are not known. They are read from the ConfigMap istio-ca-root-cert in
 	// the namespace of the control plane. It is not part of Gloo Mesh 1.x.
