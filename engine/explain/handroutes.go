@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -19,40 +20,67 @@ func (q *query) hostQuery(d *snapshot.DestinationPlan) *snapshot.HostQuery {
 
 // routeByHand is the route of an object that users wrote which takes the request instead of the generated ones: false if none does
 // that. It sets the verdict where the request takes no such route, or where it is not known which one.
-func (q *query) routeByHand(out *Why, d *snapshot.DestinationPlan, generated bool) (*snapshot.Route, bool) {
-	k, hand := q.workload.Spec.Kubernetes, q.outside.byHand[q.mesh]
-	if k == nil || hand == nil {
+func (q *query) routeByHand(out *Why, d *snapshot.DestinationPlan, traffic snapshot.Traffic, generated bool) (*snapshot.Route, bool) {
+	first := q.handRoutes(d, out.Host, traffic, generated)
+	switch {
+	case first == nil:
 		return nil, false
-	}
-	list := hand.RoutesFor(q.hostQuery(d), k.Controller.Namespace)
-	if len(list) == 0 {
-		return nil, false
-	}
-	first := &list[0]
-	switch applies, known := q.precedes(first, out.Host, generated); {
-	case !known:
+	case !first.known:
 		out.Verdict = Unknown
 		out.Reason = byHandName(first.Ref) + " also routes requests for " + out.Host + ", and the mesh uses the older of it and the generated one: which that is, is not known"
-		return nil, false
-	case !applies:
 		return nil, false
 	}
 	for i := range first.Routes {
 		r := &first.Routes[i]
 		switch {
-		case !takes(r.Match, q.workload) || !q.request.proxied().Matches(r.Match.Request):
+		case !takes(r.Match, q.workload) || traffic == snapshot.Requests && !q.request.proxied().Matches(r.Match.Request):
 			continue
 		case r.MatchUnknown != "":
 			out.Verdict, out.Reason = Unknown, byHandName(first.Ref)+" decides by "+r.MatchUnknown+" what it does with requests for "+out.Host
 		case r.ActionUnknown != "":
-			out.Verdict, out.Reason = Unknown, byHandName(first.Ref)+" takes requests for "+out.Host+": "+r.ActionUnknown
+			out.Verdict, out.Reason = Unknown, byHandName(r.Action.Policies[0])+" takes requests for "+out.Host+": "+r.ActionUnknown
+		case r.Ends != "":
+			out.Verdict, out.Reason = Unreachable, byHandName(r.Action.Policies[0])+" "+r.Ends
 		default:
 			return &snapshot.Route{Match: r.Match, Action: q.resolved(r.Action, d)}, true
 		}
 		return nil, false
 	}
-	out.Verdict, out.Reason = Unreachable, byHandName(first.Ref)+" has no route for it: it is answered with status 404"
+	if traffic == snapshot.Requests {
+		out.Verdict, out.Reason = Unreachable, byHandName(first.Ref)+" has no route for it: it is answered with status 404"
+	}
 	return nil, false
+}
+
+// handRoutesFirst is the object that users wrote which routes the requests of callers for a host. Known is unset if the generated one
+// may do that as well.
+type handRoutesFirst struct {
+	*snapshot.HandRoutes
+	known bool
+}
+
+// handRoutes finds what users wrote that routes the requests of the callers instead of what is generated; nil if nothing does. What has
+// no route for the callers is none for them, and the next one applies (Istio, BuildHTTPRoutesForVirtualService).
+func (q *query) handRoutes(d *snapshot.DestinationPlan, host string, traffic snapshot.Traffic, generated bool) *handRoutesFirst {
+	k, hand := q.workload.Spec.Kubernetes, q.outside.byHand[q.mesh]
+	if k == nil || hand == nil {
+		return nil
+	}
+	of := q.hostQuery(d)
+	of.Traffic = traffic
+	list := hand.RoutesFor(of, k.Controller.Namespace)
+	for i := range list {
+		if !slices.ContainsFunc(list[i].Routes, func(r snapshot.HandRoute) bool { return takes(r.Match, q.workload) }) {
+			continue
+		}
+		switch applies, known := q.precedes(&list[i], host, generated && traffic == snapshot.Requests); {
+		case applies || !known:
+			return &handRoutesFirst{&list[i], known}
+		default:
+			return nil
+		}
+	}
+	return nil
 }
 
 // precedes reports whether an object that users wrote is used before the generated one for a host, if there is one.
@@ -60,16 +88,15 @@ func (q *query) precedes(first *snapshot.HandRoutes, host string, generated bool
 	if !generated || first.First || first.Pattern {
 		return !first.Pattern || !generated, true
 	}
-	ours := q.generatedFor(first.Ref, []string{host})
-	if ours.Namespace == first.Ref.Namespace && ours.Name == first.Ref.Name {
+	ours := q.generatedFor(first.As, []string{host})
+	if ours.Namespace == first.As.Namespace && ours.Name == first.As.Name {
 		return true, true // it has the name that the generated one needs
 	}
 	since, known := q.created[ours]
 	if !known {
 		return false, false
 	}
-	mine := first.Ref.Name + "." + first.Ref.Namespace
-	return cmp.Or(first.Created.Compare(since), cmp.Compare(mine, ours.Name+"."+ours.Namespace)) < 0, true
+	return cmp.Or(first.Created.Compare(since), cmp.Compare(first.As.Name, ours.Name), cmp.Compare(first.As.Namespace, ours.Namespace)) < 0, true
 }
 
 // resolved is an action with the Destinations of its targets. A target without a port gets the only one of its service, or that of

@@ -201,19 +201,19 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 	if view != nil {
 		out.Settings = viewSettings(d, view)
 	}
-	if isHTTP(*port) {
-		byHand, applies := q.routeByHand(out, d, view != nil && len(view.Routes) > 0)
-		if out.Verdict != "" {
-			return
-		}
-		if applies {
-			route = byHand
-		}
-	} else {
+	traffic := trafficOf(*port)
+	if traffic != snapshot.Requests {
 		route = nil
 		if view != nil && len(view.Routes) > 0 {
 			out.Notes = append(out.Notes, fmt.Sprintf("port %d is for %s: no route and no setting for requests applies", port.Port, snapshot.PortProtocol(*port)))
 		}
+	}
+	byHand, applies := q.routeByHand(out, d, traffic, view != nil && len(view.Routes) > 0)
+	if out.Verdict != "" {
+		return
+	}
+	if applies {
+		route = byHand
 	}
 	if route != nil {
 		r := q.route(route)
@@ -315,6 +315,17 @@ func isHTTP(p discoveryv1.KubeServicePort) bool {
 		return p.Protocol != "UDP" && p.Protocol != "SCTP"
 	}
 	return false
+}
+
+// trafficOf is what proxies see on a port.
+func trafficOf(p discoveryv1.KubeServicePort) snapshot.Traffic {
+	switch protocol := snapshot.PortProtocol(p); {
+	case isHTTP(p):
+		return snapshot.Requests
+	case protocol == "TLS" || protocol == "HTTPS":
+		return snapshot.TLSConnections
+	}
+	return snapshot.Connections
 }
 
 // routeTo finds the view of a Destination that the callers have, and the route that takes the

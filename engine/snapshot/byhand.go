@@ -39,12 +39,15 @@ type ByHand interface {
 // HandRoutes is how an object that a user wrote routes the requests for a host.
 type HandRoutes struct {
 	Ref Ref
+	// As is the object as which the mesh compares it with others of the same age. It differs from Ref where the mesh makes one of it.
+	As Ref
 	// First: it is used before generated objects for the host. Else the older of the two is.
 	First bool
 	// Pattern: it is for several hosts, and used only if nothing is for this one.
 	Pattern bool
 	Created time.Time
-	// Routes are tried in this order; what none of them takes is answered with status 404.
+	// Routes are tried in this order. If one of them is for the callers, what none of them takes is answered with status 404; else
+	// the object is none for them.
 	Routes []HandRoute
 }
 
@@ -54,7 +57,21 @@ type HandRoute struct {
 	Action *Action
 	// MatchUnknown and ActionUnknown say what of them is not evaluated; empty if all is.
 	MatchUnknown, ActionUnknown string
+	// Ends says what it does with requests if none of them reaches a service; else empty.
+	Ends string
 }
+
+// Traffic is what the proxies of callers see on a port.
+type Traffic string
+
+const (
+	// Requests are of HTTP or gRPC.
+	Requests Traffic = ""
+	// Connections are seen as a whole.
+	Connections Traffic = "connections"
+	// TLSConnections are as Connections; callers say in them which name they ask for.
+	TLSConnections Traffic = "TLS connections"
+)
 
 // PodQuery asks about pods of a namespace.
 type PodQuery struct {
@@ -125,8 +142,9 @@ type HostQuery struct {
 	Generated bool
 	// Sources are the namespaces of the callers that are asked about; nil for all.
 	Sources []string
-	// Port is that of the requests; 0 for all.
-	Port uint32
+	// Port is that of the requests; 0 for all. Traffic is what proxies see there.
+	Port    uint32
+	Traffic Traffic
 }
 
 // Intersection is a hand-written object that is about the same as what is generated.

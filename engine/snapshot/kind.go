@@ -53,6 +53,10 @@ const (
 	EnvoyFilter
 	AuthorizationPolicy
 	PeerAuthentication
+	HTTPRoute
+	GRPCRoute
+	GatewayTCPRoute
+	TLSRoute
 	HTTPRouteGroup
 	TCPRoute
 	TrafficTarget
@@ -128,6 +132,7 @@ const (
 	certificatesGroup = "certificates.mesh.gloo.solo.io"
 	istioNetworking   = "networking.istio.io"
 	istioSecurity     = "security.istio.io"
+	gatewayAPI        = "gateway.networking.k8s.io"
 	smiSplit          = "split.smi-spec.io"
 	smiAccess         = "access.smi-spec.io"
 	smiSpecs          = "specs.smi-spec.io"
@@ -213,6 +218,11 @@ var kinds = [kindCount]KindInfo{
 	EnvoyFilter:         optional(istioNetworking, "v1alpha3", "EnvoyFilter", "envoyfilters", Write),
 	AuthorizationPolicy: optional(istioSecurity, "v1", "AuthorizationPolicy", "authorizationpolicies", Write).with(Guards).byHand(),
 	PeerAuthentication:  optional(istioSecurity, "v1", "PeerAuthentication", "peerauthentications", Watch).later().byHand(),
+
+	HTTPRoute:       optional(gatewayAPI, "v1", "HTTPRoute", "httproutes", Watch).later().byHand(),
+	GRPCRoute:       optional(gatewayAPI, "v1", "GRPCRoute", "grpcroutes", Watch).later().byHand(),
+	GatewayTCPRoute: optional(gatewayAPI, "v1", "TCPRoute", "tcproutes", Watch).later().byHand(),
+	TLSRoute:        optional(gatewayAPI, "v1", "TLSRoute", "tlsroutes", Watch).later().byHand(),
 
 	// The versions are those that Open Service Mesh 1.2 serves and reads.
 	HTTPRouteGroup: optional(smiSpecs, "v1alpha4", "HTTPRouteGroup", "httproutegroups", Write),

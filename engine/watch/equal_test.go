@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	istiometav1alpha1 "istio.io/api/meta/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 	security "istio.io/api/security/v1beta1"
 	typev1beta1 "istio.io/api/type/v1beta1"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/randfill"
 
 	"github.com/meshctl/meshctl/engine"
+	gatewayv1 "github.com/meshctl/meshctl/engine/api/gateway/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -194,8 +196,9 @@ func ofMesh[T object]() func(T) bool {
 func TestEditsOfIstioObjects(t *testing.T) {
 	t.Parallel()
 	edited(t, ofMesh[*istionetworkingv1.VirtualService](), &istionetworkingv1.VirtualService{Spec: networking.VirtualService{Hosts: []string{"a"}}},
-		&istionetworkingv1.VirtualService{Spec: networking.VirtualService{Hosts: []string{"a"}, Tcp: []*networking.TCPRoute{{}}}},
-		&istionetworkingv1.VirtualService{Spec: networking.VirtualService{Hosts: []string{"b"}}})
+		&istionetworkingv1.VirtualService{Spec: networking.VirtualService{Hosts: []string{"a"}}, Status: istiometav1alpha1.IstioStatus{ObservedGeneration: 2}},
+		&istionetworkingv1.VirtualService{Spec: networking.VirtualService{Hosts: []string{"a"}, Tcp: []*networking.TCPRoute{{}}}})
+	edited(t, ofMesh[*gatewayv1.HTTPRoute](), &gatewayv1.HTTPRoute{}, &gatewayv1.HTTPRoute{}, &gatewayv1.HTTPRoute{Spec: gatewayv1.HTTPRouteSpec{Hostnames: []string{"a"}}})
 	edited(t, ofMesh[*istionetworkingv1.ServiceEntry](), &istionetworkingv1.ServiceEntry{Spec: networking.ServiceEntry{Hosts: []string{"a"}, Resolution: networking.ServiceEntry_DNS}},
 		&istionetworkingv1.ServiceEntry{
 			Spec:   networking.ServiceEntry{Hosts: []string{"a"}, Resolution: networking.ServiceEntry_DNS},

@@ -20,6 +20,7 @@ import (
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
+	gatewayv1 "github.com/meshctl/meshctl/engine/api/gateway/v1"
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	observabilityv1 "github.com/meshctl/meshctl/engine/api/observability/v1"
@@ -76,7 +77,7 @@ func addKubernetes(s *runtime.Scheme) error {
 }
 
 func addMeshes(s *runtime.Scheme) error {
-	return addAll(s, istionetworkingv1.AddToScheme, istiosecurityv1.AddToScheme, osmconfigv1alpha2.AddToScheme)
+	return addAll(s, istionetworkingv1.AddToScheme, istiosecurityv1.AddToScheme, osmconfigv1alpha2.AddToScheme, gatewayv1.AddToScheme)
 }
 
 func addAll(s *runtime.Scheme, adds ...func(*runtime.Scheme) error) error {

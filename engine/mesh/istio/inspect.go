@@ -22,6 +22,8 @@ type handWritten struct {
 	authorizationPolicies map[string][]*istiosecurityv1.AuthorizationPolicy
 	peerAuthentications   map[string][]*istiosecurityv1.PeerAuthentication
 	sidecars              map[string][]*istionetworkingv1.Sidecar
+	// attached is what the Gateway API routes, by host.
+	attached map[string][]attachedRoutes
 
 	from *snapshot.Cluster
 }
@@ -50,6 +52,7 @@ func inspect(c *snapshot.Cluster, plane snapshot.Plane) snapshot.ByHand {
 		virtualServiceOf: map[snapshot.Ref]*istionetworkingv1.VirtualService{}, destinationRuleOf: map[snapshot.Ref]*istionetworkingv1.DestinationRule{},
 		from: c, authorizationPolicies: map[string][]*istiosecurityv1.AuthorizationPolicy{},
 		peerAuthentications: map[string][]*istiosecurityv1.PeerAuthentication{}, sidecars: map[string][]*istionetworkingv1.Sidecar{},
+		attached: attach(c),
 	}
 	for o := range snapshot.Each[*istionetworkingv1.VirtualService](c.OfMeshes[snapshot.VirtualService]) {
 		if isHandWritten(o) && (len(o.Spec.Gateways) == 0 || slices.Contains(o.Spec.Gateways, meshGateway)) {
@@ -103,7 +106,7 @@ func (h *handWritten) Holds(c *snapshot.Cluster) bool {
 
 // Empty implements snapshot.ByHand.
 func (h *handWritten) Empty() bool {
-	return h.virtualServices.empty() && h.destinationRules.empty() && h.serviceEntries.empty() && len(h.authorizationPolicies)+len(h.peerAuthentications)+len(h.sidecars) == 0
+	return h.virtualServices.empty() && h.destinationRules.empty() && h.serviceEntries.empty() && len(h.authorizationPolicies)+len(h.peerAuthentications)+len(h.sidecars)+len(h.attached) == 0
 }
 
 // add indexes an object by its hosts as Istio reads them: a name without dots is a

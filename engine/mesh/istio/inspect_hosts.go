@@ -39,6 +39,18 @@ func (h *handWritten) Routes(of *snapshot.HostQuery) []snapshot.Intersection {
 		}
 		out = append(out, snapshot.Intersection{Ref: o.ref, What: "also routes requests for " + of.Host + to.phrase() + ends, Hint: hint})
 	}
+	for _, r := range h.attachedTo(of) {
+		to := r.seenBy(of.Mesh).among(of.Sources)
+		if len(r.http) == 0 || to.none() || slices.ContainsFunc(out, func(x snapshot.Intersection) bool { return x.Ref == r.ref }) {
+			continue
+		}
+		ends := ", and comes first" // see RoutesFor
+		if to.all {
+			ends = older + ", or this one for callers in namespace " + r.ref.Namespace
+		}
+		out = append(out, snapshot.Intersection{Ref: r.ref, What: "also routes requests for " + of.Host + to.phrase() + ends, Hint: hint})
+	}
+	slices.SortFunc(out, func(a, b snapshot.Intersection) int { return a.Ref.Compare(b.Ref) })
 	return out
 }
 

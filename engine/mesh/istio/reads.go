@@ -7,6 +7,7 @@ import (
 	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	gatewayv1 "github.com/meshctl/meshctl/engine/api/gateway/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -19,6 +20,10 @@ var reads = map[snapshot.Kind]func(snapshot.APIObject){
 	snapshot.AuthorizationPolicy: strip(stripAuthorizationPolicy),
 	snapshot.PeerAuthentication:  strip(stripPeerAuthentication),
 	snapshot.Sidecar:             strip(stripSidecar),
+	snapshot.HTTPRoute:           strip(func(o *gatewayv1.HTTPRoute) { o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta) }),
+	snapshot.GRPCRoute:           strip(func(o *gatewayv1.GRPCRoute) { o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta) }),
+	snapshot.GatewayTCPRoute:     strip(func(o *gatewayv1.TCPRoute) { o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta) }),
+	snapshot.TLSRoute:            strip(func(o *gatewayv1.TLSRoute) { o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta) }),
 }
 
 // strip makes a function for objects of one type one for all; it leaves others alone.
@@ -42,12 +47,13 @@ func aged(o metav1.ObjectMeta) metav1.ObjectMeta {
 func stripVirtualService(o *istionetworkingv1.VirtualService) {
 	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta)
 	o.Status.Reset()
-	o.Spec.Tcp, o.Spec.Tls = nil, nil
 	for _, r := range o.Spec.Http {
 		r.CorsPolicy, r.Retries, r.Mirror, r.Mirrors, r.MirrorPercent, r.MirrorPercentage = nil, nil, nil, nil, nil, nil //nolint:staticcheck // users may write it
 		// Of these only matters that they are there.
 		only(&r.Redirect)
-		only(&r.DirectResponse)
+		if r.DirectResponse != nil {
+			r.DirectResponse.Body = nil
+		}
 		only(&r.Rewrite)
 		only(&r.Delegate)
 	}
