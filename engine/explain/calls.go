@@ -33,6 +33,9 @@ func takes(m snapshot.Match, o *discoveryv1.Workload) bool {
 
 // routesSection shows how calls are routed; those that no policy routes are left out.
 func (o *Workload) routesSection() []Section {
+	if o.Gateway {
+		return []Section{{Title: "How its calls are routed", Text: "It is a gateway: VirtualServices and routes that are bound to its Gateways send requests on, and no TrafficPolicy does. Ask meshctl why."}}
+	}
 	s := Section{Title: "How its calls are routed", Header: []string{"CALLS TO", "REQUESTS", "GO TO", "CLUSTER", "SUBSET", "SHARE", "ENDPOINTS", "BY"}}
 	for _, c := range o.Calls {
 		first := true

@@ -20,8 +20,8 @@ func (q *query) hostQuery(d *snapshot.DestinationPlan) *snapshot.HostQuery {
 
 // routeByHand is the route of an object that users wrote which takes the request instead of the generated ones: false if none does
 // that. It sets the verdict where the request takes no such route, or where it is not known which one.
-func (q *query) routeByHand(out *Why, d *snapshot.DestinationPlan, traffic snapshot.Traffic, generated bool) (*snapshot.Route, bool) {
-	first := q.handRoutes(d, out.Host, traffic, generated)
+func (q *query) routeByHand(out *Why, of *snapshot.HostQuery, generated bool) (*snapshot.Route, bool) {
+	first := q.handRoutes(of, generated)
 	switch {
 	case first == nil:
 		return nil, false
@@ -30,26 +30,46 @@ func (q *query) routeByHand(out *Why, d *snapshot.DestinationPlan, traffic snaps
 		out.Reason = byHandName(first.Ref) + " also routes requests for " + out.Host + ", and the mesh uses the older of it and the generated one: which that is, is not known"
 		return nil, false
 	}
-	for i := range first.Routes {
-		r := &first.Routes[i]
+	route := q.takenBy(out, first.HandRoutes, of)
+	return route, route != nil
+}
+
+// takenBy is the route of an object that takes the request. It sets the verdict where none does, or where it is not known which one.
+func (q *query) takenBy(out *Why, by *snapshot.HandRoutes, of *snapshot.HostQuery) *snapshot.Route {
+	for i := range by.Routes {
+		r := &by.Routes[i]
 		switch {
-		case !takes(r.Match, q.workload) || traffic == snapshot.Requests && !q.request.proxied().Matches(r.Match.Request):
+		case !takes(r.Match, q.workload) || of.Traffic == snapshot.Requests && !q.request.proxied().Matches(r.Match.Request):
 			continue
 		case r.MatchUnknown != "":
-			out.Verdict, out.Reason = Unknown, byHandName(first.Ref)+" decides by "+r.MatchUnknown+" what it does with requests for "+out.Host
+			out.Verdict, out.Reason = Unknown, byHandName(by.Ref)+" decides by "+r.MatchUnknown+" what it does with requests for "+of.Host
 		case r.ActionUnknown != "":
-			out.Verdict, out.Reason = Unknown, byHandName(r.Action.Policies[0])+" takes requests for "+out.Host+": "+r.ActionUnknown
+			out.Verdict, out.Reason = Unknown, byHandName(r.Action.Policies[0])+" takes requests for "+of.Host+": "+r.ActionUnknown
 		case r.Ends != "":
 			out.Verdict, out.Reason = Unreachable, byHandName(r.Action.Policies[0])+" "+r.Ends
+		case q.isGateway() && q.unported(r.Action) != "":
+			out.Verdict, out.Reason = Unknown, byHandName(by.Ref)+" names no port of "+q.unported(r.Action)+", which has several: that of the gateway is taken"
 		default:
-			return &snapshot.Route{Match: r.Match, Action: q.resolved(r.Action, d)}, true
+			return &snapshot.Route{Match: r.Match, Action: q.resolved(r.Action, of.Host)}
 		}
-		return nil, false
+		return nil
 	}
-	if traffic == snapshot.Requests {
-		out.Verdict, out.Reason = Unreachable, byHandName(first.Ref)+" has no route for it: it is answered with status 404"
+	if of.Traffic == snapshot.Requests {
+		out.Verdict, out.Reason = Unreachable, byHandName(by.Ref)+" has no route for it: it is answered with status 404"
 	}
-	return nil, false
+	return nil
+}
+
+// unported is a host of several ports of which an action names none; empty if there is none.
+func (q *query) unported(a *snapshot.Action) string {
+	for _, t := range a.Targets.Value {
+		for _, ref := range q.hosts(q.mesh, t.Host) {
+			if d := q.destinations[ref]; t.Port == 0 && d != nil && d.Destination.Spec.KubeService != nil && len(d.Destination.Spec.KubeService.Ports) > 1 {
+				return t.Host
+			}
+		}
+	}
+	return ""
 }
 
 // handRoutesFirst is the object that users wrote which routes the requests of callers for a host. Known is unset if the generated one
@@ -61,19 +81,17 @@ type handRoutesFirst struct {
 
 // handRoutes finds what users wrote that routes the requests of the callers instead of what is generated; nil if nothing does. What has
 // no route for the callers is none for them, and the next one applies (Istio, BuildHTTPRoutesForVirtualService).
-func (q *query) handRoutes(d *snapshot.DestinationPlan, host string, traffic snapshot.Traffic, generated bool) *handRoutesFirst {
+func (q *query) handRoutes(of *snapshot.HostQuery, generated bool) *handRoutesFirst {
 	k, hand := q.workload.Spec.Kubernetes, q.outside.byHand[q.mesh]
 	if k == nil || hand == nil {
 		return nil
 	}
-	of := q.hostQuery(d)
-	of.Traffic = traffic
 	list := hand.RoutesFor(of, k.Controller.Namespace)
 	for i := range list {
 		if !slices.ContainsFunc(list[i].Routes, func(r snapshot.HandRoute) bool { return takes(r.Match, q.workload) }) {
 			continue
 		}
-		switch applies, known := q.precedes(&list[i], host, generated && traffic == snapshot.Requests); {
+		switch applies, known := q.precedes(&list[i], of.Host, generated && of.Traffic == snapshot.Requests); {
 		case applies || !known:
 			return &handRoutesFirst{&list[i], known}
 		default:
@@ -101,7 +119,7 @@ func (q *query) precedes(first *snapshot.HandRoutes, host string, generated bool
 
 // resolved is an action with the Destinations of its targets. A target without a port gets the only one of its service, or that of
 // the request.
-func (q *query) resolved(a *snapshot.Action, d *snapshot.DestinationPlan) *snapshot.Action {
+func (q *query) resolved(a *snapshot.Action, host string) *snapshot.Action {
 	if a.Targets == nil {
 		return a
 	}
@@ -109,8 +127,8 @@ func (q *query) resolved(a *snapshot.Action, d *snapshot.DestinationPlan) *snaps
 	targets.Value = nil
 	for _, t := range a.Targets.Value {
 		to := q.hosts(q.mesh, t.Host)
-		if hostFrom(q.mesh, d) == t.Host {
-			to = []snapshot.Ref{d.Ref}
+		if host == t.Host {
+			to = []snapshot.Ref{q.called}
 		}
 		if len(to) > 0 {
 			t.Destination = to[0]

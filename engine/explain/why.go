@@ -190,7 +190,7 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 		out.Reason = fmt.Sprintf("%s has no port %d; it has %s", d.Ref.Name, q.request.Port, portsText(d))
 		return
 	}
-	if reason := q.hostMissing(d.Ref, out.Host); reason != "" {
+	if reason := q.hostMissing(d.Ref, out.Host); reason != "" && !q.isGateway() {
 		out.Verdict, out.Reason = Unreachable, reason
 		return
 	}
@@ -204,17 +204,25 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 	traffic := trafficOf(*port)
 	if traffic != snapshot.Requests {
 		route = nil
-		if view != nil && len(view.Routes) > 0 {
+		if !q.isGateway() && view != nil && len(view.Routes) > 0 {
 			out.Notes = append(out.Notes, fmt.Sprintf("port %d is for %s: no route and no setting for requests applies", port.Port, snapshot.PortProtocol(*port)))
 		}
 	}
-	byHand, applies := q.routeByHand(out, d, traffic, view != nil && len(view.Routes) > 0)
+	of := q.hostQuery(d)
+	of.Traffic = traffic
+	if q.isGateway() {
+		route = q.routeAtGateway(out, of)
+	} else if byHand, applies := q.routeByHand(out, of, view != nil && len(view.Routes) > 0); applies {
+		route = byHand
+	}
 	if out.Verdict != "" {
 		return
 	}
-	if applies {
-		route = byHand
-	}
+	q.follow(out, route, func(q *query) []Outcome { return q.destinationOutcomes(d, q.request.Port, "") })
+}
+
+// follow says where the requests of a route end; without one, or if it has no targets, they end as otherwise says.
+func (q *query) follow(out *Why, route *snapshot.Route, otherwise func(*query) []Outcome) {
 	if route != nil {
 		r := q.route(route)
 		// Of a request, the method is known, on which retries may depend.
@@ -225,7 +233,7 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 		if route != nil {
 			q = q.changed(nil, route.Action.Headers)
 		}
-		out.Outcomes = divide(q.destinationOutcomes(d, q.request.Port, ""), whole)
+		out.Outcomes = divide(otherwise(q), whole)
 		return
 	}
 	for i, target := range route.Action.Targets.Value {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/meshctl/meshctl/engine/access"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -354,7 +355,7 @@ func (q *query) answerVirtualDestination(out *Why, v *snapshot.VirtualDestinatio
 		out.Verdict, out.Reason = Unreachable, fmt.Sprintf("VirtualDestination %s is not for callers in mesh %s; see meshctl describe virtualdestination %s", shortName(v.Ref), q.mesh.Ref.Name, v.Ref.Name)
 		return
 	}
-	if reason := q.hostMissing(v.Ref, v.Hostname); reason != "" {
+	if reason := q.hostMissing(v.Ref, v.Hostname); reason != "" && !q.isGateway() {
 		out.Verdict, out.Reason = Unreachable, reason
 		return
 	}
@@ -362,7 +363,17 @@ func (q *query) answerVirtualDestination(out *Why, v *snapshot.VirtualDestinatio
 		out.Verdict, out.Reason = Unreachable, by
 		return
 	}
-	out.Outcomes = divide(q.virtualOutcomes(v, ""), whole)
+	var route *snapshot.Route
+	of := &snapshot.HostQuery{Host: v.Hostname, Mesh: q.mesh, Home: q.mesh.Namespace, Generated: true, Port: v.Port, Traffic: trafficOf(discoveryv1.KubeServicePort{Port: v.Port, AppProtocol: v.Protocol})}
+	if q.isGateway() {
+		route = q.routeAtGateway(out, of)
+	} else {
+		route, _ = q.routeByHand(out, of, false)
+	}
+	if out.Verdict != "" {
+		return
+	}
+	q.follow(out, route, func(q *query) []Outcome { return q.virtualOutcomes(v, "") })
 }
 
 // virtualOutcomes are the services behind a VirtualDestination, in the order of failover.

@@ -1,6 +1,8 @@
 package snapshot
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
@@ -29,6 +31,9 @@ type ByHand interface {
 	HidesAll(suffix string, mesh *MeshPlan) []Intersection
 	// RoutesFor are those objects of Routes that callers in a namespace see, with what they do, the one that proxies use first.
 	RoutesFor(of *HostQuery, namespace string) []HandRoutes
+	// AtGateway are those that say where gateways send requests or connections that enter the mesh through them. Leads says which of
+	// them lead to a host.
+	AtGateway(gateway *PodQuery, to *HostQuery) []GatewayRoutes
 	// SubsetLabels are the labels of the pods of a subset of a host that one of Connections defines; false if none does.
 	SubsetLabels(of *HostQuery, namespace, subset string) (map[string]string, bool)
 	// Guards are what decides about calls to pods beside AccessPolicies, one for each group of pods about which the same objects
@@ -72,6 +77,33 @@ const (
 	// TLSConnections are as Connections; callers say in them which name they ask for.
 	TLSConnections Traffic = "TLS connections"
 )
+
+// GatewayRoutes are how an object that a user wrote routes what enters the mesh through a gateway.
+type GatewayRoutes struct {
+	HandRoutes
+	// Hosts are the names that it is for, and may be patterns that begin with an asterisk. None, if that is not known.
+	Hosts []string
+	// Leads: some of it goes to the host that was asked about, as far as is known.
+	Leads bool
+	// Unknown says what it does, if its routes are not followed; else empty.
+	Unknown string
+}
+
+// HostFor is the nearest of its hosts that is, or includes, a host; empty if none does.
+func (r *GatewayRoutes) HostFor(host string) (nearest string) {
+	for _, h := range r.Hosts {
+		rest, isPattern := strings.CutPrefix(h, "*")
+		if (h == host || isPattern && strings.HasSuffix(host, rest)) && (nearest == "" || !isPattern || len(h) > len(nearest)) {
+			nearest = h
+		}
+	}
+	return nearest
+}
+
+// Shares reports whether both are for a same host.
+func (r *GatewayRoutes) Shares(other *GatewayRoutes) bool {
+	return slices.ContainsFunc(r.Hosts, func(host string) bool { return slices.Contains(other.Hosts, host) })
+}
 
 // PodQuery asks about pods of a namespace.
 type PodQuery struct {

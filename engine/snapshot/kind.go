@@ -211,7 +211,7 @@ var kinds = [kindCount]KindInfo{
 
 	MeshConfig:          optional(osmConfig, "v1alpha2", "MeshConfig", "meshconfigs", Watch).byHand(),
 	ServiceEntry:        optional(istioNetworking, "v1", "ServiceEntry", "serviceentries", Write).with(Relates | Hosts | Aged).byHand(),
-	Gateway:             optional(istioNetworking, "v1", "Gateway", "gateways", Write).with(Relates),
+	Gateway:             optional(istioNetworking, "v1", "Gateway", "gateways", Write).with(Relates).byHand(),
 	DestinationRule:     optional(istioNetworking, "v1", "DestinationRule", "destinationrules", Write).with(Relates | Hosts).byHand(),
 	VirtualService:      optional(istioNetworking, "v1", "VirtualService", "virtualservices", Write).with(Relates | Routes | Hosts | Aged).byHand(),
 	Sidecar:             optional(istioNetworking, "v1", "Sidecar", "sidecars", Write).with(Aged).byHand(),

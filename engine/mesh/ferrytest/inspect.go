@@ -72,6 +72,11 @@ func (h *byHand) HidesAll(string, *snapshot.MeshPlan) []snapshot.Intersection { 
 // RoutesFor implements snapshot.ByHand.
 func (h *byHand) RoutesFor(*snapshot.HostQuery, string) []snapshot.HandRoutes { return nil }
 
+// AtGateway implements snapshot.ByHand.
+func (h *byHand) AtGateway(*snapshot.PodQuery, *snapshot.HostQuery) []snapshot.GatewayRoutes {
+	return nil
+}
+
 // SubsetLabels implements snapshot.ByHand.
 func (h *byHand) SubsetLabels(*snapshot.HostQuery, string, string) (map[string]string, bool) {
 	return nil, false

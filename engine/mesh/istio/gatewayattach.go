@@ -34,12 +34,23 @@ type attachedRoutes struct {
 type attacher struct {
 	cluster, domain string
 	entries         map[string]*istionetworkingv1.ServiceEntry
-	// to is what was found, by host.
-	to map[string][]attachedRoutes
+	// to is what was found, by host; gateways is what is attached to gateways.
+	to       map[string][]attachedRoutes
+	gateways []gatewayAttachment
 }
 
-// attach finds the routes of the Gateway API of a cluster that are for its mesh.
-func attach(c *snapshot.Cluster) map[string][]attachedRoutes {
+// gatewayAttachment is a route of the Gateway API that is attached to a gateway. Which of its listeners takes it is not followed.
+type gatewayAttachment struct {
+	ref snapshot.Ref
+	// namespace and name are those of the Gateway; empty if the parent is of another kind, such as a ListenerSet.
+	namespace, name string
+	hostnames       []string
+	// leads are the hosts to which it sends some; empty ones are of no Service.
+	leads []string
+}
+
+// attach finds the routes of the Gateway API of a cluster: those that are for its mesh, by host, and those for gateways.
+func attach(c *snapshot.Cluster) (map[string][]attachedRoutes, []gatewayAttachment) {
 	a := &attacher{cluster: c.Name, domain: c.DomainOrDefault(), entries: map[string]*istionetworkingv1.ServiceEntry{}, to: map[string][]attachedRoutes{}}
 	for o := range snapshot.Each[*istionetworkingv1.ServiceEntry](c.OfMeshes[snapshot.ServiceEntry]) {
 		a.entries[o.Namespace+"/"+o.Name] = o
@@ -70,7 +81,7 @@ func attach(c *snapshot.Cluster) map[string][]attachedRoutes {
 			}
 		})
 	}
-	return a.to
+	return a.to, a.gateways
 }
 
 func (a *attacher) refOf(kind snapshot.Kind, o metav1.Object) snapshot.Ref {
@@ -86,7 +97,11 @@ func (a *attacher) each(o metav1.Object, ref snapshot.Ref, parents []gatewayv1.P
 		if p.Port != nil {
 			port = uint32(max(*p.Port, 0))
 		}
-		for _, host := range a.hostsOf(p, home) {
+		hosts := a.hostsOf(p, home)
+		if len(hosts) == 0 {
+			a.atGateway(o, ref, p, home, fill)
+		}
+		for _, host := range hosts {
 			to := attachedRoutes{ref: ref, created: o.GetCreationTimestamp().Time, home: home, key: ref.Namespace + "~"}
 			if port != 0 {
 				to.key += strconv.FormatUint(uint64(port), 10) + "~"
@@ -100,9 +115,46 @@ func (a *attacher) each(o metav1.Object, ref snapshot.Ref, parents []gatewayv1.P
 	}
 }
 
+// atGateway adds what an object has for a parent that is no host of the mesh.
+func (a *attacher) atGateway(o metav1.Object, ref snapshot.Ref, p *gatewayv1.ParentReference, home string, fill func(to *attachedRoutes, port uint32, host string)) {
+	out := gatewayAttachment{ref: ref}
+	if valueOr(p.Group, gatewayv1.GroupVersion.Group) == gatewayv1.GroupVersion.Group && valueOr(p.Kind, gatewayKind) == gatewayKind {
+		out.namespace, out.name = home, p.Name
+	}
+	switch o := o.(type) {
+	case *gatewayv1.HTTPRoute:
+		out.hostnames = o.Spec.Hostnames
+	case *gatewayv1.GRPCRoute:
+		out.hostnames = o.Spec.Hostnames
+	case *gatewayv1.TLSRoute:
+		out.hostnames = o.Spec.Hostnames
+	}
+	var to attachedRoutes
+	fill(&to, 0, "")
+	for _, r := range to.http {
+		for _, d := range r.Route {
+			out.leads = append(out.leads, d.Destination.GetHost())
+		}
+	}
+	for _, r := range to.tcp {
+		for _, d := range r.Route {
+			out.leads = append(out.leads, d.Destination.GetHost())
+		}
+	}
+	for _, r := range to.tls {
+		for _, d := range r.Route {
+			out.leads = append(out.leads, d.Destination.GetHost())
+		}
+	}
+	a.gateways = append(a.gateways, out)
+}
+
+// gatewayKind is the kind of a parent that says none.
+const gatewayKind = "Gateway"
+
 // hostsOf are those of a parent; none if it is a gateway. Of a ServiceEntry that no user wrote, the name is the host.
 func (a *attacher) hostsOf(p *gatewayv1.ParentReference, namespace string) []string {
-	switch group, kind := valueOr(p.Group, gatewayv1.GroupVersion.Group), valueOr(p.Kind, "Gateway"); {
+	switch group, kind := valueOr(p.Group, gatewayv1.GroupVersion.Group), valueOr(p.Kind, gatewayKind); {
 	case group == "" && kind == "Service":
 		return []string{p.Name + "." + namespace + ".svc." + a.domain}
 	case group == istioGroup && kind == "ServiceEntry":

@@ -20,6 +20,7 @@ var reads = map[snapshot.Kind]func(snapshot.APIObject){
 	snapshot.AuthorizationPolicy: strip(stripAuthorizationPolicy),
 	snapshot.PeerAuthentication:  strip(stripPeerAuthentication),
 	snapshot.Sidecar:             strip(stripSidecar),
+	snapshot.Gateway:             strip(stripGateway),
 	snapshot.HTTPRoute:           strip(func(o *gatewayv1.HTTPRoute) { o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta) }),
 	snapshot.GRPCRoute:           strip(func(o *gatewayv1.GRPCRoute) { o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta) }),
 	snapshot.GatewayTCPRoute:     strip(func(o *gatewayv1.TCPRoute) { o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta) }),
@@ -63,6 +64,21 @@ func stripVirtualService(o *istionetworkingv1.VirtualService) {
 func only[T any](part **T) {
 	if *part != nil {
 		*part = new(T)
+	}
+}
+
+func stripGateway(o *istionetworkingv1.Gateway) {
+	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, named(o.ObjectMeta)
+	o.Status.Reset()
+	for i, s := range o.Spec.Servers {
+		kept := &networking.Server{Hosts: s.Hosts}
+		if s.Port != nil {
+			kept.Port = &networking.Port{Number: s.Port.Number, Protocol: s.Port.Protocol}
+		}
+		if s.Tls != nil {
+			kept.Tls = &networking.ServerTLSSettings{Mode: s.Tls.Mode, HttpsRedirect: s.Tls.HttpsRedirect}
+		}
+		o.Spec.Servers[i] = kept
 	}
 }
 

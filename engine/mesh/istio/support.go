@@ -20,7 +20,7 @@ var dialect = &snapshot.Dialect{
 	Outside: []snapshot.Outside{
 		{What: "AuthorizationPolicy", Regard: snapshot.Followed, Note: "pod by pod; what depends on addresses, tokens, SNI or an external authorizer makes an answer UNKNOWN"},
 		{What: "PeerAuthentication", Regard: snapshot.Followed, Note: "down to ports"},
-		{What: "VirtualService", Regard: snapshot.Followed, Note: "for sidecars; what it redirects, rewrites, delegates or matches by authority makes an answer UNKNOWN"},
+		{What: "VirtualService", Regard: snapshot.Followed, Note: "for sidecars and gateways; what it redirects, rewrites, delegates or matches by authority makes an answer UNKNOWN"},
 		{What: "HTTPRoute, GRPCRoute", Regard: snapshot.Followed, Note: "attached to Services and ServiceEntries; what they redirect, rewrite or send elsewhere than to Services makes an answer UNKNOWN"},
 		{What: "TCPRoute, TLSRoute", Regard: snapshot.Followed, Note: "attached to Services and ServiceEntries; another name than the host's (SNI) makes an answer UNKNOWN"},
 		{What: "DestinationRule", Regard: snapshot.Followed, Note: "its subsets; policies that set the same get a warning. Its TLS settings and load balancing are not looked at"},
@@ -30,7 +30,8 @@ var dialect = &snapshot.Dialect{
 		{What: "RequestAuthentication", Regard: snapshot.Ignored},
 		{What: "EnvoyFilter, WasmPlugin", Regard: snapshot.Ignored},
 		{What: "WorkloadEntry, WorkloadGroup", Regard: snapshot.Ignored},
-		{What: "Gateway", Regard: snapshot.Ignored, Note: "answers from a gateway are those for sidecars"},
+		{What: "Gateway", Regard: snapshot.Followed, Note: "of Istio: of what enters at a gateway, the VirtualServices that are bound there decide. What several of them, or routes of the Gateway API, do there makes an answer UNKNOWN"},
+		{What: "Ingress", Regard: snapshot.Ignored, Note: "where nothing else leads from a gateway to a service, an answer is UNKNOWN"},
 		{What: "ProxyConfig, Telemetry", Regard: snapshot.Ignored, Note: "they decide about no request"},
 		{What: "meshConfig", Regard: snapshot.Followed, Note: "trust domains, root namespace, defaults of exportTo, path normalization and DNS capture; outboundTrafficPolicy, discoverySelectors and the ConfigMap that SHARED_MESH_CONFIG names are not looked at"},
 		{What: "endpoints in other clusters", Regard: snapshot.Ignored, Note: "of a control plane that has remote secrets"},
