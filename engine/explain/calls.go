@@ -5,8 +5,18 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// routesOf are the routes that requests of a workload to a Destination may take.
+// routesOf are the routes that requests of a workload to a Destination may take: those of what users wrote, if they are used.
 func (x *Index) routesOf(o *discoveryv1.Workload, mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) []Route {
+	q := query{Index: x, mesh: mesh, called: d.Ref, workload: o}
+	if port := q.choosePort(d); port != nil && x.outside.byHand[mesh] != nil {
+		of := q.hostQuery(d)
+		of.Traffic = trafficOf(*port)
+		if first := q.handRoutes(of, hasRoutes(mesh, d)); first != nil && first.known {
+			var table HandTable
+			q.fill(&table, first.HandRoutes, of)
+			return table.Routes
+		}
+	}
 	var out []Route
 	for _, v := range d.Views {
 		if v.Mesh != mesh {

@@ -84,7 +84,7 @@ type AppliedPolicy struct {
 
 func (x *Index) destination(d *snapshot.DestinationPlan) *Destination {
 	out := &Destination{
-		Ref: d.Ref, InForce: x.inForceOf(d.Ref), Host: d.LocalFQDN, Ports: []Port{}, Traffic: x.trafficOn(d), Views: []View{},
+		Ref: d.Ref, InForce: x.inForceOf(d.Ref), Host: d.LocalFQDN, Ports: []Port{}, Traffic: x.trafficOn(d), Views: x.views(d),
 		Access: x.accessTo(d), Endpoints: x.endpoints(d), Issues: x.issuesOf(d.Ref),
 	}
 	if d.Mesh != nil {
@@ -106,9 +106,6 @@ func (x *Index) destination(d *snapshot.DestinationPlan) *Destination {
 		for _, m := range f.To {
 			out.Federation.To = append(out.Federation.To, m.Ref)
 		}
-	}
-	for _, v := range d.Views {
-		out.Views = append(out.Views, x.view(d, v))
 	}
 	for _, p := range d.RequiredSubsets {
 		out.SubsetsFor = append(out.SubsetsFor, snapshot.RefOf(snapshot.TrafficPolicy, p.Policy))

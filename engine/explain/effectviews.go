@@ -87,11 +87,14 @@ func (x *Index) viewLines(d *snapshot.DestinationPlan, mesh snapshot.Ref) []view
 		if v.Mesh.Ref != mesh {
 			continue
 		}
-		for _, r := range v.Routes {
-			requests := requestsOf(r.Match)
-			out = append(out, viewLine{requests: requests, value: x.targetsText(r)})
-			for _, s := range actionSettings(r) {
-				out = append(out, viewLine{requests, s.Name, s.Value})
+		// What users wrote for all callers does not change with policies.
+		if usedByAll(x.handTables(v.Mesh, d)) == nil {
+			for _, r := range v.Routes {
+				requests := requestsOf(r.Match)
+				out = append(out, viewLine{requests: requests, value: x.targetsText(r)})
+				for _, s := range actionSettings(r) {
+					out = append(out, viewLine{requests, s.Name, s.Value})
+				}
 			}
 		}
 		for _, s := range viewSettings(d, v) {

@@ -101,7 +101,7 @@ func (a *attacher) destinationOf(b *gatewayv1.BackendRef, namespace string) (to 
 	case group == "" && kind == "Service", group == istioGroup && kind == "Hostname":
 		return nil, "", &notTakenError{"backend " + b.Name}
 	default:
-		return to, fmt.Sprintf("it sends them to %s %s, which is not followed", kind, b.Name), nil
+		return to, fmt.Sprintf("it sends them to %s %s, which is no Service", kind, b.Name), nil
 	}
 	if b.Port == nil {
 		return nil, "", &notTakenError{"backend " + b.Name + " without a port"}

@@ -100,7 +100,7 @@ func TestRoutesOfTheGatewayAPI(t *testing.T) {
 		"no backend has a weight":             {route("{backendRefs: [{name: cart, port: 80, weight: 0}]}"), []want{{ends: "answers them with status 500 itself"}}},
 		"a rewrite":                           {route("{filters: [{type: URLRewrite}], " + backend + "}"), []want{{unknown: "it rewrites them"}}},
 		"a redirect without backends":         {route("{filters: [{type: RequestRedirect}]}"), []want{{unknown: "it redirects them"}}},
-		"a backend of another kind":           {route("{backendRefs: [{group: inference.networking.k8s.io, kind: InferencePool, name: p}]}"), []want{{unknown: "it sends them to InferencePool p, which is not followed"}}},
+		"a backend of another kind":           {route("{backendRefs: [{group: inference.networking.k8s.io, kind: InferencePool, name: p}]}"), []want{{unknown: "it sends them to InferencePool p, which is no Service"}}},
 		"one try where nothing is retried":    {route("{timeouts: {request: 9s, backendRequest: 2s}, " + backend + "}"), []want{{timeout: 2 * time.Second}}},
 		"all tries where something is":        {route("{timeouts: {request: 9s, backendRequest: 2s}, retry: {attempts: 2}, " + backend + "}"), []want{{timeout: 9 * time.Second}}},
 		"a filter that is not known":          {route("{filters: [{type: ExtensionRef}], " + backend + "}"), nil},
