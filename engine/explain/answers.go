@@ -18,15 +18,15 @@ type Answer struct {
 }
 
 func (x *Index) answer(d *snapshot.DestinationPlan, access *Access) Answer {
-	return Answer{Requests: x.requestsAnswer(d), Callers: x.callersAnswer(access)}
+	return Answer{Requests: requestsAnswer(x, d), Callers: x.callersAnswer(access)}
 }
 
 // requestsAnswer says where requests go, by what users wrote if that is for all callers of the mesh.
-func (x *Index) requestsAnswer(d *snapshot.DestinationPlan) string {
+func requestsAnswer(x *Index, d *snapshot.DestinationPlan) string {
 	if d.Mesh == nil {
 		return x.requestsText(d)
 	}
-	if all := usedByAll(x.handTables(d.Mesh, d)); all != nil {
+	if all := usedByAll(handTables(x, d.Mesh, d)); all != nil {
 		by := " (" + all.By.String() + ", which users wrote)"
 		if len(all.planned) == 0 || len(all.planned) < len(all.Routes) {
 			return "as " + all.By.String() + " has it, which users wrote: see below"
@@ -43,7 +43,7 @@ const maxRules = 2
 func (x *Index) requestsText(d *snapshot.DestinationPlan) string {
 	texts := map[string]bool{}
 	own := ""
-	for _, v := range d.Views {
+	for _, v := range x.unwritten.viewsOf(d) {
 		text := x.routesText(v.Routes)
 		texts[text] = true
 		if v.Mesh == d.Mesh {
@@ -151,7 +151,7 @@ func (x *Index) valuesWon(d *snapshot.DestinationPlan) map[snapshot.Ref][]string
 			won[o.Ref] = append(won[o.Ref], text)
 		}
 	}
-	for _, v := range d.Views {
+	for _, v := range x.unwritten.viewsOf(d) {
 		for _, r := range v.Routes {
 			match := matchText(r.Match)
 			if t := r.Action.Targets; t != nil {

@@ -11,14 +11,14 @@ func (x *Index) routesOf(o *discoveryv1.Workload, mesh *snapshot.MeshPlan, d *sn
 	if port := q.choosePort(d); port != nil && x.outside.byHand[mesh] != nil {
 		of := q.hostQuery(d)
 		of.Traffic = trafficOf(*port)
-		if first := q.handRoutes(of, hasRoutes(mesh, d)); first != nil && first.known {
+		if first := q.handRoutes(of, hasRoutes(mesh, x.unwritten.viewsOf(d))); first != nil && first.known {
 			var table HandTable
-			q.fill(&table, first.HandRoutes, of)
+			fill(&table, &q, first.HandRoutes, of)
 			return table.Routes
 		}
 	}
 	var out []Route
-	for _, v := range d.Views {
+	for _, v := range x.unwritten.viewsOf(d) {
 		if v.Mesh != mesh {
 			continue
 		}

@@ -83,12 +83,12 @@ const unchanged = "100% to the service itself"
 // viewLines are what callers of a mesh get, one for each route and setting.
 func (x *Index) viewLines(d *snapshot.DestinationPlan, mesh snapshot.Ref) []viewLine {
 	var out []viewLine
-	for _, v := range d.Views {
+	for _, v := range x.unwritten.viewsOf(d) {
 		if v.Mesh.Ref != mesh {
 			continue
 		}
 		// What users wrote for all callers does not change with policies.
-		if usedByAll(x.handTables(v.Mesh, d)) == nil {
+		if usedByAll(handTables(x, v.Mesh, d)) == nil {
 			for _, r := range v.Routes {
 				requests := requestsOf(r.Match)
 				out = append(out, viewLine{requests: requests, value: x.targetsText(r)})

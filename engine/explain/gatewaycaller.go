@@ -4,14 +4,15 @@ import (
 	"slices"
 	"strings"
 
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // isGateway reports whether the pods of the callers are proxies by themselves. Routes for the mesh are none for them: they send
 // requests where the VirtualServices and routes say that are bound to their Gateways (istio.io: VirtualService.gateways).
-func (q *query) isGateway() bool {
-	k := q.workload.Spec.Kubernetes
+func isGateway(o *discoveryv1.Workload) bool {
+	k := o.Spec.Kubernetes
 	return k != nil && k.Gateway
 }
 
@@ -35,7 +36,7 @@ func (q *query) routeAtGateway(out *Why, of *snapshot.HostQuery) *snapshot.Route
 	}
 	switch {
 	case len(candidates) == 0:
-		out.Reason = q.leadsNowhere(of.Host, asked)
+		out.Reason = leadsNowhere(q, of.Host, asked)
 		return nil
 	case len(candidates) > 1 && asked == "":
 		out.Reason = "the callers are a gateway, where " + gatewayRoutesText(candidates) + " route requests to " + of.Host + ": ask with the header host for one of them"
@@ -75,7 +76,7 @@ func nearest(list []snapshot.GatewayRoutes, host string) (out []snapshot.Gateway
 }
 
 // leadsNowhere says that nothing was found by which requests come from the callers to a host.
-func (q *query) leadsNowhere(host, asked string) string {
+func leadsNowhere(q *query, host, asked string) string {
 	for i := range q.mesh.Gateways {
 		if inventory.MatchLabels(q.mesh.Gateways[i].Selector, q.workload.Spec.Kubernetes.PodLabels) {
 			return "the callers are an east-west gateway, which passes on what callers of other clusters send: who is let in is decided by their identities; ask for these callers"

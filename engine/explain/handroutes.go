@@ -47,8 +47,8 @@ func (q *query) takenBy(out *Why, by *snapshot.HandRoutes, of *snapshot.HostQuer
 			out.Verdict, out.Reason = Unknown, byHandName(r.Action.Policies[0])+" takes requests for "+of.Host+": "+r.ActionUnknown
 		case r.Ends != "":
 			out.Verdict, out.Reason = Unreachable, byHandName(r.Action.Policies[0])+" "+r.Ends
-		case q.isGateway() && q.unported(r.Action) != "":
-			out.Verdict, out.Reason = Unknown, byHandName(by.Ref)+" names no port of "+q.unported(r.Action)+", which has several: that of the gateway is taken"
+		case isGateway(q.workload) && unported(q.Index, q.mesh, r.Action) != "":
+			out.Verdict, out.Reason = Unknown, byHandName(by.Ref)+" names no port of "+unported(q.Index, q.mesh, r.Action)+", which has several: that of the gateway is taken"
 		default:
 			return &snapshot.Route{Match: r.Match, Action: q.resolved(r.Action, of.Host)}
 		}
@@ -61,10 +61,10 @@ func (q *query) takenBy(out *Why, by *snapshot.HandRoutes, of *snapshot.HostQuer
 }
 
 // unported is a host of several ports of which an action names none; empty if there is none.
-func (q *query) unported(a *snapshot.Action) string {
+func unported(x *Index, mesh *snapshot.MeshPlan, a *snapshot.Action) string {
 	for _, t := range a.Targets.Value {
-		for _, ref := range q.hosts(q.mesh, t.Host) {
-			if d := q.destinations[ref]; t.Port == 0 && d != nil && d.Destination.Spec.KubeService != nil && len(d.Destination.Spec.KubeService.Ports) > 1 {
+		for _, ref := range x.hosts(mesh, t.Host) {
+			if d := x.destinations[ref]; t.Port == 0 && d != nil && d.Destination.Spec.KubeService != nil && len(d.Destination.Spec.KubeService.Ports) > 1 {
 				return t.Host
 			}
 		}
@@ -107,9 +107,6 @@ func (q *query) precedes(first *snapshot.HandRoutes, host string, generated bool
 		return !first.Pattern || !generated, true
 	}
 	ours := q.generatedFor(first.As, []string{host})
-	if ours.Namespace == first.As.Namespace && ours.Name == first.As.Name {
-		return true, true // it has the name that the generated one needs
-	}
 	since, known := q.created[ours]
 	if !known {
 		return false, false
@@ -149,7 +146,7 @@ func (q *query) resolved(a *snapshot.Action, host string) *snapshot.Action {
 
 // podsOfSubset are the ready endpoints of a subset, which generated objects or those that users wrote define, and its labels.
 func (q *query) podsOfSubset(d *snapshot.DestinationPlan, subset string) (endpoints []discoveryv1.Endpoint, with map[string]string, unknown string) {
-	with, found := subsetLabels(d, subset)
+	with, found := subsetLabels(q.unwritten.viewsOf(d), subset)
 	if k, hand := q.workload.Spec.Kubernetes, q.outside.byHand[q.mesh]; !found && k != nil && hand != nil {
 		with, found = hand.SubsetLabels(q.hostQuery(d), k.Controller.Namespace, subset)
 	}

@@ -23,7 +23,7 @@ type HandTable struct {
 
 // handTables are the objects that users wrote which route the requests of callers in a mesh to a Destination, as why finds them: one
 // for each group of callers with the same. Gateways are no such callers.
-func (x *Index) handTables(mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) []HandTable {
+func handTables(x *Index, mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) []HandTable {
 	hand := x.outside.byHand[mesh]
 	q := query{Index: x, mesh: mesh, called: d.Ref}
 	port := q.choosePort(d)
@@ -34,7 +34,7 @@ func (x *Index) handTables(mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan)
 	if of.Traffic = trafficOf(*port); of.Traffic == snapshot.Requests && len(hand.Routes(of)) == 0 {
 		return nil
 	}
-	generated := hasRoutes(mesh, d)
+	generated := hasRoutes(mesh, x.unwritten.viewsOf(d))
 	var out []HandTable
 	var rest bool
 	for _, ref := range sortedRefs(x.workloads) {
@@ -51,7 +51,7 @@ func (x *Index) handTables(mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan)
 		if at < 0 {
 			at = len(out)
 			table := HandTable{By: first.Ref, Undecided: !first.known, Port: port.Port, Routes: []Route{}}
-			q.fill(&table, first.HandRoutes, of)
+			fill(&table, &q, first.HandRoutes, of)
 			out = append(out, table)
 		}
 		if namespace := q.workload.Spec.Kubernetes.Controller.Namespace; !slices.Contains(out[at].Namespaces, namespace) {
@@ -68,13 +68,13 @@ func (x *Index) handTables(mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan)
 	return out
 }
 
-// hasRoutes reports whether routes of policies are generated for a Destination in a mesh.
-func hasRoutes(mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) bool {
-	return slices.ContainsFunc(d.Views, func(v *snapshot.View) bool { return v.Mesh == mesh && len(v.Routes) > 0 })
+// hasRoutes reports whether some views have routes for the callers of a mesh.
+func hasRoutes(mesh *snapshot.MeshPlan, views []*snapshot.View) bool {
+	return slices.ContainsFunc(views, func(v *snapshot.View) bool { return v.Mesh == mesh && len(v.Routes) > 0 })
 }
 
 // fill describes the routes of an object, and what becomes of what none of them takes.
-func (q *query) fill(t *HandTable, from *snapshot.HandRoutes, of *snapshot.HostQuery) {
+func fill(t *HandTable, q *query, from *snapshot.HandRoutes, of *snapshot.HostQuery) {
 	for i := range from.Routes {
 		r := &from.Routes[i]
 		route := Route{Match: matchText(r.Match) + prefixed(", depending on ", r.MatchUnknown), Policies: r.Action.Policies}

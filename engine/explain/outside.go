@@ -264,7 +264,7 @@ func relayedAs(d *snapshot.DestinationPlan, from *snapshot.MeshPlan) *snapshot.I
 // hiddenBy says because of what users wrote the callers' proxies do not know a host of a namespace; empty if they do.
 func (q *query) hiddenBy(host, home string) string {
 	k := q.workload.Spec.Kubernetes
-	if k == nil || q.outside.byHand[q.mesh] == nil || q.isGateway() || q.egress(snapshot.RefOf(snapshot.Workload, q.workload)) != nil {
+	if k == nil || q.outside.byHand[q.mesh] == nil || isGateway(q.workload) || q.egress(snapshot.RefOf(snapshot.Workload, q.workload)) != nil {
 		return "" // a generated object says what they know, and no Sidecar says it of gateways (Istio, PushContext.doGetSidecarScope)
 	}
 	of := &snapshot.HostQuery{Host: host, Mesh: q.mesh, Home: home, Port: q.request.Port}

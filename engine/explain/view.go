@@ -85,17 +85,17 @@ type Subset struct {
 	Labels map[string]string `json:"labels"`
 }
 
-// views are what callers of each mesh get, if that differs from what they get of a service that nothing routes.
-func (x *Index) views(d *snapshot.DestinationPlan) []View {
+// viewsOf are what callers of each mesh get, if that differs from what they get of a service that nothing routes.
+func viewsOf(x *Index, d *snapshot.DestinationPlan) []View {
 	out := []View{}
-	for _, v := range d.Views {
+	for _, v := range x.unwritten.viewsOf(d) {
 		out = append(out, x.view(d, v))
 	}
 	if d.Mesh == nil {
 		return out
 	}
 	for _, m := range x.state.Plan.Meshes {
-		tables := x.handTables(m, d)
+		tables := handTables(x, m, d)
 		if len(tables) == 0 {
 			continue
 		}

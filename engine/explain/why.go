@@ -190,7 +190,7 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 		out.Reason = fmt.Sprintf("%s has no port %d; it has %s", d.Ref.Name, q.request.Port, portsText(d))
 		return
 	}
-	if reason := q.hostMissing(d.Ref, out.Host); reason != "" && !q.isGateway() {
+	if reason := q.hostMissing(d.Ref, out.Host); reason != "" && !isGateway(q.workload) {
 		out.Verdict, out.Reason = Unreachable, reason
 		return
 	}
@@ -204,13 +204,13 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 	traffic := trafficOf(*port)
 	if traffic != snapshot.Requests {
 		route = nil
-		if !q.isGateway() && view != nil && len(view.Routes) > 0 {
+		if !isGateway(q.workload) && view != nil && len(view.Routes) > 0 {
 			out.Notes = append(out.Notes, fmt.Sprintf("port %d is for %s: no route and no setting for requests applies", port.Port, snapshot.PortProtocol(*port)))
 		}
 	}
 	of := q.hostQuery(d)
 	of.Traffic = traffic
-	if q.isGateway() {
+	if isGateway(q.workload) {
 		route = q.routeAtGateway(out, of)
 	} else if byHand, applies := q.routeByHand(out, of, view != nil && len(view.Routes) > 0); applies {
 		route = byHand
@@ -339,7 +339,7 @@ func trafficOf(p discoveryv1.KubeServicePort) snapshot.Traffic {
 // routeTo finds the view of a Destination that the callers have, and the route that takes the
 // request; nil where there is none.
 func (q *query) routeTo(d *snapshot.DestinationPlan) (*snapshot.View, *snapshot.Route) {
-	for _, v := range d.Views {
+	for _, v := range q.unwritten.viewsOf(d) {
 		if v.Mesh != q.mesh {
 			continue
 		}

@@ -355,7 +355,7 @@ func (q *query) answerVirtualDestination(out *Why, v *snapshot.VirtualDestinatio
 		out.Verdict, out.Reason = Unreachable, fmt.Sprintf("VirtualDestination %s is not for callers in mesh %s; see meshctl describe virtualdestination %s", shortName(v.Ref), q.mesh.Ref.Name, v.Ref.Name)
 		return
 	}
-	if reason := q.hostMissing(v.Ref, v.Hostname); reason != "" && !q.isGateway() {
+	if reason := q.hostMissing(v.Ref, v.Hostname); reason != "" && !isGateway(q.workload) {
 		out.Verdict, out.Reason = Unreachable, reason
 		return
 	}
@@ -365,7 +365,7 @@ func (q *query) answerVirtualDestination(out *Why, v *snapshot.VirtualDestinatio
 	}
 	var route *snapshot.Route
 	of := &snapshot.HostQuery{Host: v.Hostname, Mesh: q.mesh, Home: q.mesh.Namespace, Generated: true, Port: v.Port, Traffic: trafficOf(discoveryv1.KubeServicePort{Port: v.Port, AppProtocol: v.Protocol})}
-	if q.isGateway() {
+	if isGateway(q.workload) {
 		route = q.routeAtGateway(out, of)
 	} else {
 		route, _ = q.routeByHand(out, of, false)
