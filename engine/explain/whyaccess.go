@@ -36,10 +36,11 @@ func (q *query) destinationOutcomes(d *snapshot.DestinationPlan, port uint32, su
 		out.Verdict, out.Reason = Unreachable, reason
 		return []Outcome{out}
 	}
-	if d.ThroughGateways(q.mesh) && q.outside.gatewaysRefuse(&out, d.Mesh, d.Mesh.Gateways) {
-		return []Outcome{out}
+	decide := func() []Outcome { return q.decided(out, d, port, connectionTo(d, q.mesh), with) }
+	if d.ThroughGateways(q.mesh) {
+		return q.throughGateways(out, d, d.Mesh.Gateways, decide)
 	}
-	return q.decided(out, d, port, connectionTo(d, q.mesh), with)
+	return decide()
 }
 
 // resolvesPods reports whether the callers resolve the pods of a Destination: their proxies then connect to the address that they
@@ -433,10 +434,11 @@ func (q *query) backingOutcomes(view *snapshot.VirtualView, d *snapshot.Destinat
 		out.Verdict, out.Reason = Unreachable, reason
 		return []Outcome{out}
 	}
-	if len(target.Through) > 0 && q.outside.gatewaysRefuse(&out, d.Mesh, target.Through) {
-		return []Outcome{out}
+	decide := func() []Outcome { return q.decided(out, d, port, how, with) }
+	if len(target.Through) > 0 {
+		return q.throughGateways(out, d, target.Through, decide)
 	}
-	return q.decided(out, d, port, how, with)
+	return decide()
 }
 
 // serviceRef names the Service of a Destination; nil if it has none.
