@@ -24,6 +24,8 @@
 //   - meshes.go: the kinds of mesh there are
 //
 //   - parts.go: the objects that follow from a plan
+//
+//   - foreign.go: those whose place is taken by what users wrote
 package engine
 
 import (
@@ -56,6 +58,7 @@ type Translator struct {
 	names     *discovery.StoredNames
 	planner   policy.Planner
 	parts     partCache
+	foreign   foreignCache
 	statuses  status.Writer
 }
 
@@ -110,10 +113,15 @@ func (t *Translator) Translate(in *snapshot.Input) *snapshot.State {
 	plan := t.planner.Plan(in, discovered)
 	out := &snapshot.Output{Clusters: clusterNames(in), Frozen: frozen(in)}
 	out.Parts = t.parts.render(in.Management.Namespace, plan)
-	out.Statuses = t.statuses.Write(in, plan, t.planner.Dialects)
+	foreign := t.foreign.update(in, out.Parts)
+	for i := range foreign {
+		out.Foreign = append(out.Foreign, foreign[i].Ref)
+	}
+	failed := withFailures(in, foreign)
+	out.Statuses = t.statuses.Write(failed, plan, t.planner.Dialects)
 	out.Debounces = debounces(discovered)
 	out.Withdrawals = virtualmesh.Withdrawals(virtualmesh.SettingsInForce(in.Management))
-	out.Issues = status.Issues(in, discovered, plan, t.planner.Dialects)
+	out.Issues = status.Issues(failed, discovered, plan, t.planner.Dialects)
 	t.state = &snapshot.State{Input: in, Discovered: discovered, Plan: plan, Output: out}
 	return t.state
 }

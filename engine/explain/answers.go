@@ -18,7 +18,22 @@ type Answer struct {
 }
 
 func (x *Index) answer(d *snapshot.DestinationPlan, access *Access) Answer {
-	return Answer{Requests: x.requestsText(d) + x.outside.alsoRouted(d), Callers: x.callersAnswer(access)}
+	return Answer{Requests: requestsAnswer(x, d), Callers: x.callersAnswer(access)}
+}
+
+// requestsAnswer says where requests go, by what users wrote if that is for all callers of the mesh.
+func requestsAnswer(x *Index, d *snapshot.DestinationPlan) string {
+	if d.Mesh == nil {
+		return x.requestsText(d)
+	}
+	if all := usedByAll(handTables(x, d.Mesh, d)); all != nil {
+		by := " (" + all.By.String() + ", which users wrote)"
+		if len(all.planned) == 0 || len(all.planned) < len(all.Routes) {
+			return "as " + all.By.String() + " has it, which users wrote: see below"
+		}
+		return x.routesText(all.planned) + by
+	}
+	return x.requestsText(d) + x.outside.alsoRouted(d)
 }
 
 // maxRules bounds the rules that an answer spells out.
@@ -28,8 +43,8 @@ const maxRules = 2
 func (x *Index) requestsText(d *snapshot.DestinationPlan) string {
 	texts := map[string]bool{}
 	own := ""
-	for _, v := range d.Views {
-		text := x.routesText(v)
+	for _, v := range x.unwritten.viewsOf(d) {
+		text := x.routesText(v.Routes)
 		texts[text] = true
 		if v.Mesh == d.Mesh {
 			own = text
@@ -48,11 +63,11 @@ func (x *Index) requestsText(d *snapshot.DestinationPlan) string {
 	return own
 }
 
-func (x *Index) routesText(v *snapshot.View) string {
+func (x *Index) routesText(routes []*snapshot.Route) string {
 	var parts []string
-	for i, r := range v.Routes {
+	for i, r := range routes {
 		if i == maxRules {
-			parts = append(parts, snapshot.Count(len(v.Routes)-i, "more rule")+" below")
+			parts = append(parts, snapshot.Count(len(routes)-i, "more rule")+" below")
 			break
 		}
 		text := x.shortTargets(r)
@@ -136,7 +151,7 @@ func (x *Index) valuesWon(d *snapshot.DestinationPlan) map[snapshot.Ref][]string
 			won[o.Ref] = append(won[o.Ref], text)
 		}
 	}
-	for _, v := range d.Views {
+	for _, v := range x.unwritten.viewsOf(d) {
 		for _, r := range v.Routes {
 			match := matchText(r.Match)
 			if t := r.Action.Targets; t != nil {

@@ -5,10 +5,20 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// routesOf are the routes that requests of a workload to a Destination may take.
+// routesOf are the routes that requests of a workload to a Destination may take: those of what users wrote, if they are used.
 func (x *Index) routesOf(o *discoveryv1.Workload, mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) []Route {
+	q := query{Index: x, mesh: mesh, called: d.Ref, workload: o}
+	if port := q.choosePort(d); port != nil && x.outside.byHand[mesh] != nil {
+		of := q.hostQuery(d)
+		of.Traffic = trafficOf(d.Mesh.Dialect, port)
+		if first := q.handRoutes(of, hasRoutes(mesh, x.unwritten.viewsOf(d))); first != nil && first.known {
+			var table HandTable
+			fill(&table, &q, first.HandRoutes, of)
+			return table.Routes
+		}
+	}
 	var out []Route
-	for _, v := range d.Views {
+	for _, v := range x.unwritten.viewsOf(d) {
 		if v.Mesh != mesh {
 			continue
 		}
@@ -33,6 +43,9 @@ func takes(m snapshot.Match, o *discoveryv1.Workload) bool {
 
 // routesSection shows how calls are routed; those that no policy routes are left out.
 func (o *Workload) routesSection() []Section {
+	if o.Gateway {
+		return []Section{{Title: "How its calls are routed", Text: "It is a gateway: VirtualServices and routes that are bound to its Gateways send requests on, and no TrafficPolicy does. Ask meshctl why."}}
+	}
 	s := Section{Title: "How its calls are routed", Header: []string{"CALLS TO", "REQUESTS", "GO TO", "CLUSTER", "SUBSET", "SHARE", "ENDPOINTS", "BY"}}
 	for _, c := range o.Calls {
 		first := true

@@ -59,7 +59,7 @@ func Compare(before, after *snapshot.Output) (*Comparison, error) {
 		FixedIssues: without(before.Issues, after.Issues),
 	}
 	old := map[snapshot.Ref]*snapshot.Object{}
-	for o := range before.Objects {
+	for o := range before.Written {
 		old[o.Ref] = o
 	}
 	clusters := map[string]*ClusterComparison{}
@@ -87,7 +87,7 @@ func Compare(before, after *snapshot.Output) (*Comparison, error) {
 		clusters[c.Ref.Cluster].Objects = append(clusters[c.Ref.Cluster].Objects, c)
 		return nil
 	}
-	for o := range after.Objects {
+	for o := range after.Written {
 		was := old[o.Ref]
 		delete(old, o.Ref)
 		// Objects share their content where it is the same.

@@ -86,7 +86,7 @@ type AppliedPolicy struct {
 
 func (x *Index) destination(d *snapshot.DestinationPlan) *Destination {
 	out := &Destination{
-		Ref: d.Ref, InForce: x.inForceOf(d.Ref), Host: d.LocalFQDN, Ports: []Port{}, Traffic: x.trafficOn(d), Views: []View{},
+		Ref: d.Ref, InForce: x.inForceOf(d.Ref), Host: d.LocalFQDN, Ports: []Port{}, Traffic: x.trafficOn(d), Views: viewsOf(x, d),
 		Access: x.accessTo(d), Endpoints: x.endpoints(d), Issues: x.issuesOf(d.Ref),
 	}
 	if d.Mesh != nil {
@@ -110,9 +110,6 @@ func (x *Index) destination(d *snapshot.DestinationPlan) *Destination {
 			out.Federation.To = append(out.Federation.To, m.Ref)
 		}
 	}
-	for _, v := range d.Views {
-		out.Views = append(out.Views, x.view(d, v))
-	}
 	for _, p := range d.RequiredSubsets {
 		out.SubsetsFor = append(out.SubsetsFor, snapshot.RefOf(snapshot.TrafficPolicy, p.Policy))
 	}
@@ -121,7 +118,7 @@ func (x *Index) destination(d *snapshot.DestinationPlan) *Destination {
 
 // trafficOn lists the TrafficPolicies that select a Destination.
 func (x *Index) trafficOn(d *snapshot.DestinationPlan) []AppliedPolicy {
-	won := fieldsWon(d)
+	won := fieldsWon(d, x.unwritten.viewsOf(d))
 	inForce := map[snapshot.Ref]snapshot.AppliedTraffic{}
 	for _, applied := range d.Traffic {
 		inForce[snapshot.RefOf(snapshot.TrafficPolicy, applied.Policy)] = applied
@@ -161,14 +158,14 @@ func (x *Index) trafficOn(d *snapshot.DestinationPlan) []AppliedPolicy {
 }
 
 // fieldsWon lists, for each policy, the fields that take effect in any view, ascending.
-func fieldsWon(d *snapshot.DestinationPlan) map[snapshot.Ref][]string {
+func fieldsWon(d *snapshot.DestinationPlan, views []*snapshot.View) map[snapshot.Ref][]string {
 	won := map[snapshot.Ref][]string{}
 	add := func(o snapshot.Origin) {
 		if fields := won[o.Ref]; o.Ref.Kind == snapshot.TrafficPolicy && !slices.Contains(fields, o.Field) {
 			won[o.Ref] = append(fields, o.Field)
 		}
 	}
-	for _, v := range d.Views {
+	for _, v := range views {
 		for _, s := range viewSettings(d, v) {
 			add(s.Origin)
 		}

@@ -83,15 +83,18 @@ const unchanged = "100% to the service itself"
 // viewLines are what callers of a mesh get, one for each route and setting.
 func (x *Index) viewLines(d *snapshot.DestinationPlan, mesh snapshot.Ref) []viewLine {
 	var out []viewLine
-	for _, v := range d.Views {
+	for _, v := range x.unwritten.viewsOf(d) {
 		if v.Mesh.Ref != mesh {
 			continue
 		}
-		for _, r := range v.Routes {
-			requests := requestsOf(r.Match)
-			out = append(out, viewLine{requests: requests, value: x.targetsText(r)})
-			for _, s := range actionSettings(r) {
-				out = append(out, viewLine{requests, s.Name, s.Value})
+		// What users wrote for all callers does not change with policies.
+		if usedByAll(handTables(x, v.Mesh, d)) == nil {
+			for _, r := range v.Routes {
+				requests := requestsOf(r.Match)
+				out = append(out, viewLine{requests: requests, value: x.targetsText(r)})
+				for _, s := range actionSettings(r) {
+					out = append(out, viewLine{requests, s.Name, s.Value})
+				}
 			}
 		}
 		for _, s := range viewSettings(d, v) {

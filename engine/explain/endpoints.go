@@ -61,7 +61,7 @@ func (x *Index) behind(t snapshot.Target) *int {
 	if d == nil || d.Destination.Spec.KubeService == nil {
 		return nil
 	}
-	with, found := subsetLabels(d, t.Subset)
+	with, found := subsetLabels(x.unwritten.viewsOf(d), t.Subset)
 	if !found {
 		return nil
 	}
@@ -70,11 +70,11 @@ func (x *Index) behind(t snapshot.Target) *int {
 }
 
 // subsetLabels are those of the pods of a subset, which the views of the Destination name; nil for all pods.
-func subsetLabels(d *snapshot.DestinationPlan, name string) (with map[string]string, found bool) {
+func subsetLabels(views []*snapshot.View, name string) (with map[string]string, found bool) {
 	if name == "" {
 		return nil, true
 	}
-	for _, v := range d.Views {
+	for _, v := range views {
 		for _, s := range v.Subsets {
 			if s.Name == name {
 				return s.Labels, true

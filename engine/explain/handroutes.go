@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -20,39 +21,84 @@ func (q *query) hostQuery(d *snapshot.DestinationPlan) *snapshot.HostQuery {
 // routeByHand is the route of an object that users wrote which takes the request instead of the generated ones: false if none does
 // that. It sets the verdict where the request takes no such route, or where it is not known which one.
 func (q *query) routeByHand(out *Why, of *snapshot.HostQuery, generated bool) (*snapshot.Route, bool) {
-	k, hand := q.workload.Spec.Kubernetes, q.outside.byHand[q.mesh]
-	if k == nil || hand == nil {
+	first := q.handRoutes(of, generated)
+	switch {
+	case first == nil:
 		return nil, false
-	}
-	list := hand.RoutesFor(of, k.Controller.Namespace)
-	if len(list) == 0 {
-		return nil, false
-	}
-	first := &list[0]
-	switch applies, known := q.precedes(first, out.Host, generated); {
-	case !known:
+	case !first.known:
 		out.Verdict = Unknown
 		out.Reason = byHandName(first.Ref) + " also routes requests for " + out.Host + ", and the mesh uses the older of it and the generated one: which that is, is not known"
 		return nil, false
-	case !applies:
-		return nil, false
 	}
-	for i := range first.Routes {
-		r := &first.Routes[i]
+	route := q.takenBy(out, first.HandRoutes, of)
+	return route, route != nil
+}
+
+// takenBy is the route of an object that takes the request. It sets the verdict where none does, or where it is not known which one.
+func (q *query) takenBy(out *Why, by *snapshot.HandRoutes, of *snapshot.HostQuery) *snapshot.Route {
+	for i := range by.Routes {
+		r := &by.Routes[i]
 		switch {
-		case !takes(r.Match, q.workload) || !q.request.proxied().Matches(r.Match.Request):
+		case !takes(r.Match, q.workload) || of.Traffic == snapshot.Requests && !q.request.proxied().Matches(r.Match.Request):
 			continue
 		case r.MatchUnknown != "":
-			out.Verdict, out.Reason = Unknown, byHandName(first.Ref)+" decides by "+r.MatchUnknown+" what it does with requests for "+out.Host
+			out.Verdict, out.Reason = Unknown, byHandName(by.Ref)+" decides by "+r.MatchUnknown+" what it does with requests for "+of.Host
 		case r.ActionUnknown != "":
-			out.Verdict, out.Reason = Unknown, byHandName(first.Ref)+" takes requests for "+out.Host+": "+r.ActionUnknown
+			out.Verdict, out.Reason = Unknown, byHandName(r.Action.Policies[0])+" takes requests for "+of.Host+": "+r.ActionUnknown
+		case r.Ends != "":
+			out.Verdict, out.Reason = Unreachable, byHandName(r.Action.Policies[0])+" "+r.Ends
+		case isGateway(q.workload) && unported(q.Index, q.mesh, r.Action) != "":
+			out.Verdict, out.Reason = Unknown, byHandName(by.Ref)+" names no port of "+unported(q.Index, q.mesh, r.Action)+", which has several: that of the gateway is taken"
 		default:
-			return &snapshot.Route{Match: r.Match, Action: q.resolved(r.Action, of.Host)}, true
+			return &snapshot.Route{Match: r.Match, Action: q.resolved(r.Action, of.Host)}
 		}
-		return nil, false
+		return nil
 	}
-	out.Verdict, out.Reason = Unreachable, byHandName(first.Ref)+" has no route for it: it is answered with status 404"
-	return nil, false
+	if of.Traffic == snapshot.Requests {
+		out.Verdict, out.Reason = Unreachable, byHandName(by.Ref)+" has no route for it: it is answered with status 404"
+	}
+	return nil
+}
+
+// unported is a host of several ports of which an action names none; empty if there is none.
+func unported(x *Index, mesh *snapshot.MeshPlan, a *snapshot.Action) string {
+	for _, t := range a.Targets.Value {
+		for _, ref := range x.hosts(mesh, t.Host) {
+			if d := x.destinations[ref]; t.Port == 0 && d != nil && d.Destination.Spec.KubeService != nil && len(d.Destination.Spec.KubeService.Ports) > 1 {
+				return t.Host
+			}
+		}
+	}
+	return ""
+}
+
+// handRoutesFirst is the object that users wrote which routes the requests of callers for a host. Known is unset if the generated one
+// may do that as well.
+type handRoutesFirst struct {
+	*snapshot.HandRoutes
+	known bool
+}
+
+// handRoutes finds what users wrote that routes the requests of the callers instead of what is generated; nil if nothing does. What has
+// no route for the callers is none for them, and the next one applies (Istio, BuildHTTPRoutesForVirtualService).
+func (q *query) handRoutes(of *snapshot.HostQuery, generated bool) *handRoutesFirst {
+	k, hand := q.workload.Spec.Kubernetes, q.outside.byHand[q.mesh]
+	if k == nil || hand == nil {
+		return nil
+	}
+	list := hand.RoutesFor(of, k.Controller.Namespace)
+	for i := range list {
+		if !slices.ContainsFunc(list[i].Routes, func(r snapshot.HandRoute) bool { return takes(r.Match, q.workload) }) {
+			continue
+		}
+		switch applies, known := q.precedes(&list[i], of.Host, generated && of.Traffic == snapshot.Requests); {
+		case applies || !known:
+			return &handRoutesFirst{&list[i], known}
+		default:
+			return nil
+		}
+	}
+	return nil
 }
 
 // precedes reports whether an object that users wrote is used before the generated one for a host, if there is one.
@@ -60,16 +106,12 @@ func (q *query) precedes(first *snapshot.HandRoutes, host string, generated bool
 	if !generated || first.First || first.Pattern {
 		return !first.Pattern || !generated, true
 	}
-	ours := q.generatedFor(first.Ref, []string{host})
-	if ours.Namespace == first.Ref.Namespace && ours.Name == first.Ref.Name {
-		return true, true // it has the name that the generated one needs
-	}
+	ours := q.generatedFor(first.As, []string{host})
 	since, known := q.created[ours]
 	if !known {
 		return false, false
 	}
-	mine := first.Ref.Name + "." + first.Ref.Namespace
-	return cmp.Or(first.Created.Compare(since), cmp.Compare(mine, ours.Name+"."+ours.Namespace)) < 0, true
+	return cmp.Or(first.Created.Compare(since), cmp.Compare(first.As.Name, ours.Name), cmp.Compare(first.As.Namespace, ours.Namespace)) < 0, true
 }
 
 // resolved is an action with the Destinations of its targets; host is that of the request. A target without a port gets the only
@@ -114,7 +156,7 @@ func (q *query) definesByHand(d *snapshot.DestinationPlan, subset string) bool {
 
 // podsOfSubset are the ready endpoints of a subset, which generated objects or those that users wrote define, and its labels.
 func (q *query) podsOfSubset(d *snapshot.DestinationPlan, subset string) (endpoints []discoveryv1.Endpoint, with map[string]string, unknown string) {
-	with, found := subsetLabels(d, subset)
+	with, found := subsetLabels(q.unwritten.viewsOf(d), subset)
 	if k, hand := q.workload.Spec.Kubernetes, q.outside.byHand[q.mesh]; !found && k != nil && hand != nil {
 		with, found = hand.SubsetLabels(q.hostQuery(d), k.Controller.Namespace, subset)
 	}

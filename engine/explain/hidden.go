@@ -40,9 +40,10 @@ func (q *query) notImported(host, home string) string {
 	return ""
 }
 
-// byHandOfCallers is what users wrote about what the callers' proxies know; nil if a generated object says that.
+// byHandOfCallers is what users wrote about what the callers' proxies know; nil if a generated object says that, and of gateways, of
+// which no Sidecar says it (Istio, PushContext.doGetSidecarScope).
 func (q *query) byHandOfCallers() snapshot.ByHand {
-	if q.egress(snapshot.RefOf(snapshot.Workload, q.workload)) != nil {
+	if isGateway(q.workload) || q.egress(snapshot.RefOf(snapshot.Workload, q.workload)) != nil {
 		return nil
 	}
 	return q.outside.byHand[q.mesh]

@@ -25,6 +25,7 @@ type Index struct {
 	statuses            map[snapshot.Ref]*snapshot.Status
 	kinds               map[snapshot.Kind]describedKind
 	outside             *outside
+	unwritten           unwritten
 	// stored are the statuses that a server has written; nil if none is looked
 	// at. See NewLive.
 	stored map[snapshot.Ref]*storedStatus
@@ -66,6 +67,7 @@ func New(state *snapshot.State) *Index {
 		x.meshes[m.Ref] = m
 	}
 	x.outside = newOutside(state, x.clusters)
+	x.unwritten = newUnwritten(state.Output)
 	for d := range state.Plan.Destinations.All() {
 		x.destinations[d.Ref] = d
 	}

@@ -40,7 +40,7 @@ func (x *Index) sayWhoIsOlder(created map[snapshot.Ref]time.Time) {
 // olderThan compares as Istio does: by second, and then by name.
 func olderThan(byHand metav1.Object, ours snapshot.Ref, since time.Time) bool {
 	return cmp.Or(byHand.GetCreationTimestamp().Time.Truncate(time.Second).Compare(since.Truncate(time.Second)),
-		cmp.Compare(byHand.GetName()+"."+byHand.GetNamespace(), ours.Name+"."+ours.Namespace)) < 0
+		cmp.Compare(byHand.GetName(), ours.Name), cmp.Compare(byHand.GetNamespace(), ours.Namespace)) < 0
 }
 
 // rivals are the hand-written object that an issue is about, and the generated one for the same host or pod; nil if age does
@@ -72,7 +72,7 @@ func (x *Index) rivals(issue *snapshot.Issue) (metav1.Object, snapshot.Ref) {
 // generatedFor is the generated object of the kind and in the cluster of another one, for one of some hosts.
 func (x *Index) generatedFor(beside snapshot.Ref, hosts []string) snapshot.Ref {
 	for o := range x.state.Output.Objects {
-		if o.Ref.Kind != beside.Kind || o.Ref.Cluster != beside.Cluster {
+		if o.Ref.Kind != beside.Kind || o.Ref.Cluster != beside.Cluster || x.state.Output.IsForeign(o.Ref) {
 			continue
 		}
 		spec, ok := o.Content.Spec.(interface{ GetHosts() []string })

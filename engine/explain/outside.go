@@ -59,48 +59,6 @@ func podsOf(c *snapshot.Cluster, namespace string, selector map[string]string) m
 	return out
 }
 
-// gatewaysRefuse sets the verdict if the gateways of a mesh do not pass on connections that they do not read, and that present
-// nobody to them, and reports whether it did.
-func (o *outside) gatewaysRefuse(out *Outcome, mesh *snapshot.MeshPlan, gateways []snapshot.GatewayPlan) bool {
-	hand := o.byHand[mesh]
-	if hand == nil || mesh.Limited {
-		return false
-	}
-	passing := 0
-	for i := range gateways {
-		switch why := o.gatewayRefuses(hand, mesh, &gateways[i]); {
-		case why == "":
-			passing++
-		case out.Reason == "":
-			out.Reason = why
-		}
-	}
-	switch {
-	case out.Reason == "":
-		return false
-	case passing > 0:
-		out.Verdict, out.Reason = Unknown, out.Reason+"; other gateways pass connections on"
-	default:
-		out.Verdict = Unreachable
-	}
-	return true
-}
-
-// gatewayRefuses says why a gateway refuses such connections; empty if it does not.
-func (o *outside) gatewayRefuses(hand snapshot.ByHand, mesh *snapshot.MeshPlan, gw *snapshot.GatewayPlan) string {
-	of, none := o.podsOfGateway(mesh, gw), snapshot.Ref{}
-	isOpen := mesh.DenyByDefault != nil && mesh.IsOpenGateway(gw.Service)
-	for _, g := range hand.Guards(of) {
-		switch r := g.Decide(&snapshot.Call{PodPort: gw.ContainerPort}); {
-		case r.Denied != none:
-			return byHandName(r.Denied) + " denies connections to east-west gateway " + shortName(gw.Service)
-		case r.Closed != none && r.Allowed == none && !isOpen:
-			return byHandName(r.Closed) + " lets east-west gateway " + shortName(gw.Service) + " take only what a policy allows, and none allows connections to it"
-		}
-	}
-	return ""
-}
-
 // access are users' objects that decide who may call a Destination, but for those that only ask for identities.
 func (o *outside) access(d *snapshot.DestinationPlan) []snapshot.Intersection {
 	k := d.Destination.Spec.KubeService
@@ -268,9 +226,8 @@ func relayedAs(d *snapshot.DestinationPlan, from *snapshot.MeshPlan) *snapshot.I
 	}
 	for _, gw := range d.Mesh.Gateways {
 		for _, text := range gw.Identities {
-			domain, rest, _ := strings.Cut(strings.TrimPrefix(text, "spiffe://"), "/ns/")
-			if namespace, account, ok := strings.Cut(rest, "/sa/"); ok {
-				return &snapshot.Identity{TrustDomain: domain, Namespace: namespace, ServiceAccount: account}
+			if id := identityOf(text); id != nil {
+				return id
 			}
 		}
 	}

@@ -63,7 +63,7 @@ func newPlanned(before, after *Index, changes []PlannedChange) (*Planned, error)
 
 func count(out *snapshot.Output) map[string]int {
 	counts := map[string]int{}
-	for o := range out.Objects {
+	for o := range out.Written {
 		counts[o.Ref.Cluster]++
 	}
 	return counts

@@ -88,7 +88,7 @@ func (x *Index) policyTarget(ref snapshot.Ref, v snapshot.Verdict) PolicyTarget 
 		t.Values = rulesOf(ref, d)
 		return t
 	}
-	t.Sets, t.Values = fieldsWon(d)[ref], x.valuesWon(d)[ref]
+	t.Sets, t.Values = fieldsWon(d, x.unwritten.viewsOf(d))[ref], x.valuesWon(d)[ref]
 	for _, applied := range d.Traffic {
 		if snapshot.RefOf(snapshot.TrafficPolicy, applied.Policy) == ref {
 			t.LastGood, t.Reduced = applied.LastGood, applied.Missing && !v.Accepted

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,8 @@ type View struct {
 	// Settings hold for all requests.
 	Settings []Setting `json:"settings,omitempty"`
 	Subsets  []Subset  `json:"subsets,omitempty"`
+	// ByHand is what users wrote that routes requests of some callers, or of all, instead.
+	ByHand []HandTable `json:"byHand,omitempty"`
 }
 
 // Route is what happens to requests that match.
@@ -38,6 +41,8 @@ type Route struct {
 	// TargetsOrigin is what the targets follow from; nil if there are none.
 	TargetsOrigin *snapshot.Origin `json:"targetsBy,omitempty"`
 	Settings      []Setting        `json:"settings,omitempty"`
+	// Instead says what becomes of requests that go to no target, or of which it is not followed where they go; else empty.
+	Instead string `json:"instead,omitempty"`
 }
 
 // Target is one of the places that requests go to.
@@ -80,6 +85,30 @@ type Setting struct {
 type Subset struct {
 	Name   string            `json:"name"`
 	Labels map[string]string `json:"labels"`
+}
+
+// viewsOf are what callers of each mesh get, if that differs from what they get of a service that nothing routes.
+func viewsOf(x *Index, d *snapshot.DestinationPlan) []View {
+	out := []View{}
+	for _, v := range x.unwritten.viewsOf(d) {
+		out = append(out, x.view(d, v))
+	}
+	if d.Mesh == nil {
+		return out
+	}
+	for _, m := range x.state.Plan.Meshes {
+		tables := handTables(x, m, d)
+		if len(tables) == 0 {
+			continue
+		}
+		at := slices.IndexFunc(out, func(v View) bool { return v.Mesh == m.Ref })
+		if at < 0 {
+			at = len(out)
+			out = append(out, View{Mesh: m.Ref, Own: m == d.Mesh, Host: hostFrom(m, d), Routes: []Route{}})
+		}
+		out[at].ByHand = tables
+	}
+	return out
 }
 
 func (x *Index) view(d *snapshot.DestinationPlan, v *snapshot.View) View {
@@ -306,19 +335,28 @@ func (v View) sections() []Section {
 		whose = "its own mesh, " + shortName(v.Mesh)
 	}
 	s := Section{Title: "As called from " + whose, Text: "Host " + v.Host + "."}
-	if len(v.Routes) == 0 {
+	all := usedByAll(v.ByHand)
+	switch {
+	case all != nil:
+		s.Text += " " + byHandSentence(all)
+		s.Header, s.Rows, s.Refs = routeTable(all.Routes, v.Host)
+	case len(v.Routes) == 0:
 		s.Text += " Requests go to it unchanged."
-	} else {
+	default:
 		if len(v.Connections) > 0 {
 			s.Text += fmt.Sprintf(" On %s %s proxies see connections, which no route takes.", verb(len(v.Connections), "port", "ports"), numbers(v.Connections))
 		}
-		s.Header = []string{"REQUESTS", "GO TO", "CLUSTER", "SUBSET", "SHARE", "ENDPOINTS", "BY"}
-		for _, r := range v.Routes {
-			s.Rows = append(s.Rows, r.rows(v.Host)...)
-			s.Refs = append(s.Refs, r.refs()...)
-		}
+		s.Header, s.Rows, s.Refs = routeTable(v.Routes, v.Host)
+	}
+	if all == nil && len(v.ByHand) > 0 {
+		s.Text += " Not for all callers: see below."
 	}
 	sections := []Section{s}
+	for i := range v.ByHand {
+		if all == nil {
+			sections = append(sections, v.ByHand[i].section(v.Host))
+		}
+	}
 	if settings := v.settings(); len(settings.Rows) > 0 {
 		sections = append(sections, settings)
 	}
@@ -332,6 +370,15 @@ func (v View) sections() []Section {
 	return sections
 }
 
+// routeTable is the table of routes for requests to a host.
+func routeTable(routes []Route, host string) (header []string, rows [][]string, refs []snapshot.Ref) {
+	for _, r := range routes {
+		rows = append(rows, r.rows(host)...)
+		refs = append(refs, r.refs()...)
+	}
+	return []string{"REQUESTS", "GO TO", "CLUSTER", "SUBSET", "SHARE", "ENDPOINTS", "BY"}, rows, refs
+}
+
 // rows of the route table; a route with several targets has one row for each, and one
 // for each that is missing.
 func (r Route) rows(host string) [][]string {
@@ -343,7 +390,10 @@ func (r Route) rows(host string) [][]string {
 		}
 		rows = append(rows, []string{above, fmt.Sprintf("%s:%d", t.Host, t.Port), t.Cluster, t.Subset, share, t.endpoints(), above})
 	}
-	if len(rows) == 0 {
+	switch {
+	case r.Instead != "":
+		rows = [][]string{{above, r.Instead, "", "", "", "", above}}
+	case len(rows) == 0:
 		rows = append(rows, []string{above, host, "", "", "100%", "", above})
 	}
 	for _, m := range r.Missing {
@@ -354,8 +404,11 @@ func (r Route) rows(host string) [][]string {
 		rows = append(rows, []string{above, m.Name + " (missing)", m.Cluster, m.Subset, share, "", above})
 	}
 	rows[0][0], rows[0][6] = r.Match, ""
-	if r.TargetsOrigin != nil {
+	switch {
+	case r.TargetsOrigin != nil:
 		rows[0][6] = shortName(r.TargetsOrigin.Ref)
+	case r.Instead != "" && len(r.Policies) > 0:
+		rows[0][6] = shortName(r.Policies[0])
 	}
 	return rows
 }
@@ -376,7 +429,17 @@ func (v View) settings() Section {
 			s.Rows = append(s.Rows, []string{match, each.Name, each.Value, shortName(each.Origin.Ref)})
 		}
 	}
-	for _, r := range v.Routes {
+	routes := v.Routes
+	if all := usedByAll(v.ByHand); all != nil {
+		routes = all.Routes
+	} else {
+		for _, t := range v.ByHand {
+			if !t.Undecided {
+				routes = slices.Concat(routes, t.Routes)
+			}
+		}
+	}
+	for _, r := range routes {
 		add(r.Match, r.Settings)
 		for _, t := range r.Targets {
 			if t.Headers != "" {

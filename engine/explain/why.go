@@ -195,7 +195,7 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 		out.Reason = fmt.Sprintf("%s has no port %d; it has %s", d.Ref.Name, q.request.Port, portsText(d))
 		return
 	}
-	if reason := q.hostMissing(d.Ref, out.Host); reason != "" {
+	if reason := q.hostMissing(d.Ref, out.Host); reason != "" && !isGateway(q.workload) {
 		out.Verdict, out.Reason = Unreachable, reason
 		return
 	}
@@ -214,19 +214,22 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 	if view != nil {
 		out.Settings = viewSettings(d, view)
 	}
-	if d.Mesh.Dialect.IsHTTP(port) {
-		byHand, applies := q.routeByHand(out, q.hostQuery(d), view != nil && len(view.Routes) > 0)
-		if out.Verdict != "" {
-			return
-		}
-		if applies {
-			route = byHand
-		}
-	} else {
+	traffic := trafficOf(d.Mesh.Dialect, port)
+	if traffic != snapshot.Requests {
 		route = nil
-		if view != nil && len(view.Routes) > 0 {
+		if !isGateway(q.workload) && view != nil && len(view.Routes) > 0 {
 			out.Notes = append(out.Notes, fmt.Sprintf("port %d is for %s: no route and no setting for requests applies", port.Port, snapshot.PortProtocol(*port)))
 		}
+	}
+	of := q.hostQuery(d)
+	of.Traffic = traffic
+	if isGateway(q.workload) {
+		route = q.routeAtGateway(out, of)
+	} else if byHand, applies := q.routeByHand(out, of, view != nil && len(view.Routes) > 0); applies {
+		route = byHand
+	}
+	if out.Verdict != "" {
+		return
 	}
 	q.follow(out, route, func(q *query) []Outcome { return q.destinationOutcomes(d, q.request.Port, "") })
 }
@@ -325,10 +328,21 @@ func portsText(d *snapshot.DestinationPlan) string {
 	return numbers(ports)
 }
 
+// trafficOf is what proxies of a mesh see on a port.
+func trafficOf(dialect *snapshot.Dialect, p *discoveryv1.KubeServicePort) snapshot.Traffic {
+	switch protocol := snapshot.PortProtocol(*p); {
+	case dialect.IsHTTP(p):
+		return snapshot.Requests
+	case protocol == "TLS" || protocol == "HTTPS":
+		return snapshot.TLSConnections
+	}
+	return snapshot.Connections
+}
+
 // routeTo finds the view of a Destination that the callers have, and the route that takes the
 // request; nil where there is none.
 func (q *query) routeTo(d *snapshot.DestinationPlan) (*snapshot.View, *snapshot.Route) {
-	for _, v := range d.Views {
+	for _, v := range q.unwritten.viewsOf(d) {
 		if v.Mesh != q.mesh {
 			continue
 		}

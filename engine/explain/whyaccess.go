@@ -8,6 +8,7 @@ import (
 
 	"github.com/meshctl/meshctl/engine/access"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -40,10 +41,14 @@ func (q *query) destinationOutcomes(d *snapshot.DestinationPlan, port uint32, su
 		out.Verdict, out.Reason = Unreachable, how.instead+", and does not define subset "+subset
 		return []Outcome{out}
 	}
-	if d.ThroughGateways(q.mesh) && (how.refusedByGateways(&out) || q.outside.gatewaysRefuse(&out, d.Mesh, d.Mesh.Gateways)) {
+	decide := func() []Outcome { return q.decided(out, d, port, how, with) }
+	switch {
+	case !d.ThroughGateways(q.mesh):
+		return decide()
+	case how.refusedByGateways(&out):
 		return []Outcome{out}
 	}
-	return q.decided(out, d, port, how, with)
+	return q.throughGateways(out, d, d.Mesh.Gateways, decide)
 }
 
 // resolvesPods reports whether the callers resolve the pods of a Destination: their proxies then connect to the address that they
@@ -377,7 +382,7 @@ func (q *query) answerVirtualDestination(out *Why, v *snapshot.VirtualDestinatio
 		out.Verdict, out.Reason = Unreachable, fmt.Sprintf("VirtualDestination %s is not for callers in mesh %s; see meshctl describe virtualdestination %s", shortName(v.Ref), q.mesh.Ref.Name, v.Ref.Name)
 		return
 	}
-	if reason := q.hostMissing(v.Ref, v.Hostname); reason != "" {
+	if reason := q.hostMissing(v.Ref, v.Hostname); reason != "" && !isGateway(q.workload) {
 		out.Verdict, out.Reason = Unreachable, reason
 		return
 	}
@@ -390,12 +395,17 @@ func (q *query) answerVirtualDestination(out *Why, v *snapshot.VirtualDestinatio
 		return
 	}
 	var route *snapshot.Route
-	if snapshot.IsHTTPProtocol(v.Protocol) {
-		of := &snapshot.HostQuery{Host: v.Hostname, Mesh: q.mesh, Home: q.mesh.Namespace, Generated: true, Port: q.request.Port}
+	of := &snapshot.HostQuery{
+		Host: v.Hostname, Mesh: q.mesh, Home: q.mesh.Namespace, Generated: true, Port: v.Port,
+		Traffic: trafficOf(nil, &discoveryv1.KubeServicePort{Port: v.Port, AppProtocol: v.Protocol}),
+	}
+	if isGateway(q.workload) {
+		route = q.routeAtGateway(out, of)
+	} else {
 		route, _ = q.routeByHand(out, of, false)
-		if out.Verdict != "" {
-			return
-		}
+	}
+	if out.Verdict != "" {
+		return
 	}
 	q.follow(out, route, func(q *query) []Outcome { return q.virtualOutcomes(v, "") })
 }
@@ -459,10 +469,14 @@ func (q *query) backingOutcomes(host string, view *snapshot.VirtualView, d *snap
 		out.Verdict, out.Reason = Unreachable, reason
 		return []Outcome{out}
 	}
-	if len(target.Through) > 0 && (how.refusedByGateways(&out) || q.outside.gatewaysRefuse(&out, d.Mesh, target.Through)) {
+	decide := func() []Outcome { return q.decided(out, d, port, how, with) }
+	switch {
+	case len(target.Through) == 0:
+		return decide()
+	case how.refusedByGateways(&out):
 		return []Outcome{out}
 	}
-	return q.decided(out, d, port, how, with)
+	return q.throughGateways(out, d, target.Through, decide)
 }
 
 // serviceRef names the Service of a Destination; nil if it has none.

@@ -18,6 +18,8 @@ type Workload struct {
 	PodLabels      map[string]string `json:"podLabels,omitempty"`
 	ServiceAccount string            `json:"serviceAccount"`
 	Mesh           *snapshot.Ref     `json:"mesh,omitempty"`
+	// Gateway: its pods are proxies by themselves. Routes of policies are none for them; see the questions of why.
+	Gateway bool `json:"gateway,omitempty"`
 	// Principal is the identity in the certificates of its pods; empty if the mesh is not known.
 	Principal string `json:"principal,omitempty"`
 	Frozen    string `json:"unreachable,omitempty"`
@@ -43,7 +45,7 @@ type Call struct {
 	// Policies are the AccessPolicies that allow it; none if access is open.
 	Policies []snapshot.Ref `json:"by,omitempty"`
 	// Routes are those of the destination that its requests may take, in the
-	// order in which they are tried; none means that they go to Host unchanged.
+	// order in which they are tried; none means that they go to Host unchanged. Gateways have none here.
 	Routes []Route `json:"routes,omitempty"`
 }
 
@@ -54,7 +56,7 @@ func (x *Index) workload(o *discoveryv1.Workload) *Workload {
 		Egress: x.egress(ref), Issues: x.issuesOf(ref),
 	}
 	if k := o.Spec.Kubernetes; k != nil {
-		out.PodLabels, out.ControllerKind = k.PodLabels, k.ControllerKind
+		out.PodLabels, out.ControllerKind, out.Gateway = k.PodLabels, k.ControllerKind, k.Gateway
 		out.Controller = controllerOf(ref, k)
 		out.Frozen = x.frozenReason(k.Controller.ClusterName)
 	}
@@ -81,7 +83,11 @@ func (x *Index) workload(o *discoveryv1.Workload) *Workload {
 			continue
 		}
 		allowed, by := x.gateTo(d).admits(o)
-		out.Calls = append(out.Calls, Call{Destination: d.Ref, Host: hostFrom(mesh, d), Allowed: allowed, Policies: by, Routes: x.routesOf(o, mesh, d)})
+		call := Call{Destination: d.Ref, Host: hostFrom(mesh, d), Allowed: allowed, Policies: by}
+		if !out.Gateway {
+			call.Routes = x.routesOf(o, mesh, d)
+		}
+		out.Calls = append(out.Calls, call)
 	}
 	return out
 }

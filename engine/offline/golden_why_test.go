@@ -20,7 +20,7 @@ import (
 )
 
 // whyName is the file with the questions of a case, each a line "FROM TO[:PORT] METHOD PATH" as for the command, with the answer
-// below it.
+// below it; or a line "describe DESTINATION", with the tables of its routes.
 const whyName = "why.txt"
 
 // TestGoldenWhy asks the questions of the cases that have some.
@@ -56,6 +56,10 @@ func TestGoldenWhy(t *testing.T) {
 func answer(t *testing.T, x *explain.Index, question string, out *strings.Builder) {
 	t.Helper()
 	parts := strings.Fields(question)
+	if parts[0] == "describe" {
+		routeTables(t, x, parts[1], out)
+		return
+	}
 	require.GreaterOrEqual(t, len(parts), 4, question)
 	from := x.Find(snapshot.Workload, parts[0])
 	require.Len(t, from, 1, question)
@@ -91,4 +95,22 @@ func answer(t *testing.T, x *explain.Index, question string, out *strings.Builde
 		fmt.Fprintf(out, "  note: %s\n", note)
 	}
 	assert.NotEmpty(t, why.Reason, question)
+}
+
+// routeTables writes where requests to a Destination go, as describe has it.
+func routeTables(t *testing.T, x *explain.Index, name string, out *strings.Builder) {
+	t.Helper()
+	refs := x.Find(snapshot.Destination, name)
+	require.Len(t, refs, 1, name)
+	page := x.Describe(refs[0]).Page()
+	fmt.Fprintf(out, "  %s %s\n", page.Sections[0].Rows[0][0], page.Sections[0].Rows[0][1])
+	for _, s := range page.Sections {
+		if !strings.HasPrefix(s.Title, "As called") && !strings.HasPrefix(s.Title, "Settings") {
+			continue
+		}
+		fmt.Fprintf(out, "  %s\n", strings.TrimSpace(s.Title+": "+s.Text))
+		for _, row := range s.Rows {
+			fmt.Fprintf(out, "    %s\n", strings.TrimSpace(strings.Join(row, " | ")))
+		}
+	}
 }

@@ -1,6 +1,8 @@
 package snapshot
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
@@ -35,6 +37,9 @@ type ByHand interface {
 	// ConnectionFor is how an object of Connections says that callers connect to a port of a host, or of a subset of it: the one that
 	// their proxies use first; false if none says anything. Subset is empty for all pods.
 	ConnectionFor(of *HostQuery, callers *PodQuery, subset string) (HandConnection, bool)
+	// AtGateway are those that say where gateways send requests or connections that enter the mesh through them. Leads says which of
+	// them lead to a host.
+	AtGateway(gateway *PodQuery, to *HostQuery) []GatewayRoutes
 	// SubsetLabels are the labels of the pods of a subset of a host that one of Connections defines; false if none does.
 	SubsetLabels(of *HostQuery, namespace, subset string) (map[string]string, bool)
 	// Filters are the objects that change what the proxies of pods do with requests, and are not evaluated.
@@ -47,12 +52,15 @@ type ByHand interface {
 // HandRoutes is how an object that a user wrote routes the requests for a host.
 type HandRoutes struct {
 	Ref Ref
+	// As is the object as which the mesh compares it with others of the same age. It differs from Ref where the mesh makes one of it.
+	As Ref
 	// First: it is used before generated objects for the host. Else the older of the two is.
 	First bool
 	// Pattern: it is for several hosts, and used only if nothing is for this one.
 	Pattern bool
 	Created time.Time
-	// Routes are tried in this order; what none of them takes is answered with status 404.
+	// Routes are tried in this order. If one of them is for the callers, what none of them takes is answered with status 404; else
+	// the object is none for them.
 	Routes []HandRoute
 }
 
@@ -62,6 +70,47 @@ type HandRoute struct {
 	Action *Action
 	// MatchUnknown and ActionUnknown say what of them is not evaluated; empty if all is.
 	MatchUnknown, ActionUnknown string
+	// Ends says what it does with requests if none of them reaches a service; else empty.
+	Ends string
+}
+
+// Traffic is what the proxies of callers see on a port.
+type Traffic string
+
+const (
+	// Requests are of HTTP or gRPC.
+	Requests Traffic = ""
+	// Connections are seen as a whole.
+	Connections Traffic = "connections"
+	// TLSConnections are as Connections; callers say in them which name they ask for.
+	TLSConnections Traffic = "TLS connections"
+)
+
+// GatewayRoutes are how an object that a user wrote routes what enters the mesh through a gateway.
+type GatewayRoutes struct {
+	HandRoutes
+	// Hosts are the names that it is for, and may be patterns that begin with an asterisk. None, if that is not known.
+	Hosts []string
+	// Leads: some of it goes to the host that was asked about, as far as is known.
+	Leads bool
+	// Unknown says what it does, if its routes are not followed; else empty.
+	Unknown string
+}
+
+// HostFor is the nearest of its hosts that is, or includes, a host; empty if none does.
+func (r *GatewayRoutes) HostFor(host string) (nearest string) {
+	for _, h := range r.Hosts {
+		rest, isPattern := strings.CutPrefix(h, "*")
+		if (h == host || isPattern && strings.HasSuffix(host, rest)) && (nearest == "" || !isPattern || len(h) > len(nearest)) {
+			nearest = h
+		}
+	}
+	return nearest
+}
+
+// Shares reports whether both are for a same host.
+func (r *GatewayRoutes) Shares(other *GatewayRoutes) bool {
+	return slices.ContainsFunc(r.Hosts, func(host string) bool { return slices.Contains(other.Hosts, host) })
 }
 
 // HandConnection is how callers connect because of an object that a user wrote.
@@ -183,8 +232,9 @@ type HostQuery struct {
 	Generated bool
 	// Sources are the namespaces of the callers that are asked about; nil for all.
 	Sources []string
-	// Port is that of the requests; 0 for all.
-	Port uint32
+	// Port is that of the requests; 0 for all. Traffic is what proxies see there.
+	Port    uint32
+	Traffic Traffic
 }
 
 // Intersection is a hand-written object that is about the same as what is generated.

@@ -2,13 +2,22 @@ package snapshot
 
 import "fmt"
 
-// MarshalText writes the name of k, so that JSON and YAML show "Mesh", not 1.
-func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+// MarshalText writes the name of k, so that JSON and YAML show "Mesh", not 1: with its group, if a kind before it has the same name.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.text()), nil }
+
+func (k Kind) text() string {
+	for before := NoKind; before < k; before++ {
+		if kinds[before].Kind == kinds[k].Kind {
+			return kinds[k].Kind + "." + kinds[k].Group
+		}
+	}
+	return kinds[k].Kind
+}
 
 // UnmarshalText reads what MarshalText wrote.
 func (k *Kind) UnmarshalText(text []byte) error {
 	for i := NoKind; i < kindCount; i++ {
-		if kinds[i].Kind == string(text) {
+		if i.text() == string(text) {
 			*k = i
 			return nil
 		}

@@ -58,6 +58,10 @@ const (
 	RequestAuthentication
 	WasmPlugin
 	TrafficExtension
+	HTTPRoute
+	GRPCRoute
+	GatewayTCPRoute
+	TLSRoute
 	HTTPRouteGroup
 	TCPRoute
 	TrafficTarget
@@ -134,6 +138,7 @@ const (
 	istioNetworking   = "networking.istio.io"
 	istioSecurity     = "security.istio.io"
 	istioExtensions   = "extensions.istio.io"
+	gatewayAPI        = "gateway.networking.k8s.io"
 	smiSplit          = "split.smi-spec.io"
 	smiAccess         = "access.smi-spec.io"
 	smiSpecs          = "specs.smi-spec.io"
@@ -212,7 +217,7 @@ var kinds = [kindCount]KindInfo{
 
 	MeshConfig:            optional(osmConfig, "v1alpha2", "MeshConfig", "meshconfigs", Watch).byHand(),
 	ServiceEntry:          optional(istioNetworking, "v1", "ServiceEntry", "serviceentries", Write).with(Relates | Hosts | Aged).byHand(),
-	Gateway:               optional(istioNetworking, "v1", "Gateway", "gateways", Write).with(Relates),
+	Gateway:               optional(istioNetworking, "v1", "Gateway", "gateways", Write).with(Relates).byHand(),
 	DestinationRule:       optional(istioNetworking, "v1", "DestinationRule", "destinationrules", Write).with(Relates | Hosts).byHand(),
 	VirtualService:        optional(istioNetworking, "v1", "VirtualService", "virtualservices", Write).with(Relates | Routes | Hosts | Aged).byHand(),
 	Sidecar:               optional(istioNetworking, "v1", "Sidecar", "sidecars", Write).with(Aged).byHand(),
@@ -222,6 +227,11 @@ var kinds = [kindCount]KindInfo{
 	RequestAuthentication: optional(istioSecurity, "v1", "RequestAuthentication", "requestauthentications", Watch).later().byHand(),
 	WasmPlugin:            optional(istioExtensions, "v1alpha1", "WasmPlugin", "wasmplugins", Watch).later().byHand(),
 	TrafficExtension:      optional(istioExtensions, "v1alpha1", "TrafficExtension", "trafficextensions", Watch).later().byHand(),
+
+	HTTPRoute:       optional(gatewayAPI, "v1", "HTTPRoute", "httproutes", Watch).later().byHand(),
+	GRPCRoute:       optional(gatewayAPI, "v1", "GRPCRoute", "grpcroutes", Watch).later().byHand(),
+	GatewayTCPRoute: optional(gatewayAPI, "v1", "TCPRoute", "tcproutes", Watch).later().byHand(),
+	TLSRoute:        optional(gatewayAPI, "v1", "TLSRoute", "tlsroutes", Watch).later().byHand(),
 
 	// The versions are those that Open Service Mesh 1.2 serves and reads.
 	HTTPRouteGroup: optional(smiSpecs, "v1alpha4", "HTTPRouteGroup", "httproutegroups", Write),

@@ -1,6 +1,9 @@
 package snapshot
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Output is the desired state: the objects to have, the statuses to write, the
 // issues found, and the clusters that are frozen. Unchanged parts are shared by
@@ -9,6 +12,9 @@ type Output struct {
 	// Parts group the objects by what they were made for, ascending by Key.
 	// No two objects of an Output have the same Ref.
 	Parts List[*Part]
+	// Foreign are the objects of Parts under whose names there are some that are not ours, as far as these are read: sinks leave them
+	// as they are. Ascending.
+	Foreign []Ref
 	// Statuses are to be written on the management plane, ascending by Ref.
 	Statuses List[*Status]
 	// Issues are ordered by Issue.Compare.
@@ -93,4 +99,19 @@ func (o *Output) Objects(yield func(*Object) bool) {
 			}
 		}
 	}
+}
+
+// Written calls yield for each object that has a place of its own (see Foreign), until it returns false.
+func (o *Output) Written(yield func(*Object) bool) {
+	for object := range o.Objects {
+		if !o.IsForeign(object.Ref) && !yield(object) {
+			return
+		}
+	}
+}
+
+// IsForeign reports whether the name of an object is that of another one, which is not ours.
+func (o *Output) IsForeign(ref Ref) bool {
+	_, found := slices.BinarySearchFunc(o.Foreign, ref, Ref.Compare)
+	return found
 }

@@ -95,10 +95,10 @@ func stream[T any](list []T, encode func(T) ([]byte, error)) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// ByCluster sorts the objects by Ref into the clusters they are for.
+// ByCluster sorts the objects by Ref into the clusters they are for, without those that are Foreign.
 func (o *Output) ByCluster() map[string][]*Object {
 	clusters := map[string][]*Object{}
-	for object := range o.Objects {
+	for object := range o.Written {
 		clusters[object.Ref.Cluster] = append(clusters[object.Ref.Cluster], object)
 	}
 	for _, objects := range clusters {

@@ -31,7 +31,7 @@ func TestEachKindIsWatchedOnce(t *testing.T) {
 	for _, kind := range kindsOf(managed.feeds) {
 		assert.Len(t, feedsOfKind(managed.feeds, kind), 1, kind)
 	}
-	byMesh := []snapshot.Kind{snapshot.VirtualService, snapshot.DestinationRule, snapshot.ServiceEntry, snapshot.AuthorizationPolicy, snapshot.Sidecar, snapshot.EnvoyFilter}
+	byMesh := []snapshot.Kind{snapshot.VirtualService, snapshot.DestinationRule, snapshot.ServiceEntry, snapshot.AuthorizationPolicy, snapshot.Sidecar, snapshot.EnvoyFilter, snapshot.Gateway}
 	values := []string{"absent", "", "mgmt", "west", "p1"}
 	for i := range len(values) * len(values) * len(values) {
 		set := labels.Set{"app": "a"}

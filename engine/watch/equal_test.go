@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	extensions "istio.io/api/extensions/v1alpha1"
-	"istio.io/api/meta/v1alpha1"
+	istiometav1alpha1 "istio.io/api/meta/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 	security "istio.io/api/security/v1beta1"
 	typev1beta1 "istio.io/api/type/v1beta1"
@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/randfill"
 
 	"github.com/meshctl/meshctl/engine"
+	gatewayv1 "github.com/meshctl/meshctl/engine/api/gateway/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -198,8 +199,9 @@ func ofMesh[T object]() func(T) bool {
 func TestEditsOfIstioObjects(t *testing.T) {
 	t.Parallel()
 	edited(t, ofMesh[*istionetworkingv1.VirtualService](), &istionetworkingv1.VirtualService{Spec: networking.VirtualService{Hosts: []string{"a"}}},
-		&istionetworkingv1.VirtualService{Spec: networking.VirtualService{Hosts: []string{"a"}, Tcp: []*networking.TCPRoute{{}}}},
-		&istionetworkingv1.VirtualService{Spec: networking.VirtualService{Hosts: []string{"b"}}})
+		&istionetworkingv1.VirtualService{Spec: networking.VirtualService{Hosts: []string{"a"}}, Status: istiometav1alpha1.IstioStatus{ObservedGeneration: 2}},
+		&istionetworkingv1.VirtualService{Spec: networking.VirtualService{Hosts: []string{"a"}, Tcp: []*networking.TCPRoute{{}}}})
+	edited(t, ofMesh[*gatewayv1.HTTPRoute](), &gatewayv1.HTTPRoute{}, &gatewayv1.HTTPRoute{}, &gatewayv1.HTTPRoute{Spec: gatewayv1.HTTPRouteSpec{Hostnames: []string{"a"}}})
 	edited(t, ofMesh[*istionetworkingv1.ServiceEntry](), &istionetworkingv1.ServiceEntry{Spec: networking.ServiceEntry{Hosts: []string{"a"}, Resolution: networking.ServiceEntry_DNS}},
 		&istionetworkingv1.ServiceEntry{
 			Spec:   networking.ServiceEntry{Hosts: []string{"a"}, Resolution: networking.ServiceEntry_DNS},
@@ -210,7 +212,7 @@ func TestEditsOfIstioObjects(t *testing.T) {
 		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a", TrafficPolicy: &networking.TrafficPolicy{OutlierDetection: &networking.OutlierDetection{}}}},
 		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a", TrafficPolicy: &networking.TrafficPolicy{Tls: &networking.ClientTLSSettings{}}}})
 	edited(t, ofMesh[*istionetworkingv1.DestinationRule](), &istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a"}},
-		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a"}, Status: v1alpha1.IstioStatus{ObservedGeneration: 1}},
+		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a"}, Status: istiometav1alpha1.IstioStatus{ObservedGeneration: 1}},
 		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "b"}})
 	edited(t, ofMesh[*istionetworkingv1.DestinationRule](), &istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a", WorkloadSelector: &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": "a"}}}},
 		&istionetworkingv1.DestinationRule{Spec: networking.DestinationRule{Host: "a", WorkloadSelector: &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": "a"}}, TrafficPolicy: nil}},

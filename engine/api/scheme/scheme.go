@@ -22,6 +22,7 @@ import (
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
+	gatewayv1 "github.com/meshctl/meshctl/engine/api/gateway/v1"
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	observabilityv1 "github.com/meshctl/meshctl/engine/api/observability/v1"
@@ -80,7 +81,7 @@ func addKubernetes(s *runtime.Scheme) error {
 func addMeshes(s *runtime.Scheme) error {
 	// Of this version, only what no later one has.
 	s.AddKnownTypes(istionetworkingv1alpha3.SchemeGroupVersion, &istionetworkingv1alpha3.EnvoyFilter{}, &istionetworkingv1alpha3.EnvoyFilterList{})
-	return addAll(s, istionetworkingv1.AddToScheme, istiosecurityv1.AddToScheme, istioextensionsv1alpha1.AddToScheme, osmconfigv1alpha2.AddToScheme)
+	return addAll(s, istionetworkingv1.AddToScheme, istiosecurityv1.AddToScheme, istioextensionsv1alpha1.AddToScheme, osmconfigv1alpha2.AddToScheme, gatewayv1.AddToScheme)
 }
 
 func addAll(s *runtime.Scheme, adds ...func(*runtime.Scheme) error) error {

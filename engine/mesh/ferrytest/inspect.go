@@ -82,6 +82,11 @@ func (h *byHand) ConnectionFor(*snapshot.HostQuery, *snapshot.PodQuery, string) 
 	return snapshot.HandConnection{}, false
 }
 
+// AtGateway implements snapshot.ByHand.
+func (h *byHand) AtGateway(*snapshot.PodQuery, *snapshot.HostQuery) []snapshot.GatewayRoutes {
+	return nil
+}
+
 // SubsetLabels implements snapshot.ByHand.
 func (h *byHand) SubsetLabels(*snapshot.HostQuery, string, string) (map[string]string, bool) {
 	return nil, false

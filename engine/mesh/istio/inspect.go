@@ -26,6 +26,12 @@ type handWritten struct {
 	sidecars              map[string][]*istionetworkingv1.Sidecar
 	tokens                map[string][]*istiosecurityv1.RequestAuthentication
 	filters               map[string][]filter
+	// attached is what the Gateway API routes, by host; atGateways is what it routes at gateways.
+	attached   map[string][]attachedRoutes
+	atGateways []gatewayAttachment
+	gateways   []*istionetworkingv1.Gateway
+	// bound are the VirtualServices for gateways.
+	bound []*istionetworkingv1.VirtualService
 
 	from *snapshot.Cluster
 }
@@ -58,10 +64,19 @@ func inspect(c *snapshot.Cluster, plane snapshot.Plane) snapshot.ByHand {
 		peerAuthentications: map[string][]*istiosecurityv1.PeerAuthentication{}, sidecars: map[string][]*istionetworkingv1.Sidecar{},
 		tokens: map[string][]*istiosecurityv1.RequestAuthentication{}, filters: filtersOf(c, isHandWritten),
 	}
+	h.attached, h.atGateways = attach(c)
+	for o := range snapshot.Each[*istionetworkingv1.Gateway](c.OfMeshes[snapshot.Gateway]) {
+		if isHandWritten(o) {
+			h.gateways = append(h.gateways, o)
+		}
+	}
 	for o := range snapshot.Each[*istionetworkingv1.VirtualService](c.OfMeshes[snapshot.VirtualService]) {
 		if isHandWritten(o) && (len(o.Spec.Gateways) == 0 || slices.Contains(o.Spec.Gateways, meshGateway)) {
 			h.virtualServiceOf[snapshot.Ref{Kind: snapshot.VirtualService, Cluster: c.Name, Namespace: o.Namespace, Name: o.Name}] = o
 			h.virtualServices.add(c, snapshot.VirtualService, o, o.Spec.Hosts, o.Spec.ExportTo)
+		}
+		if isHandWritten(o) && slices.ContainsFunc(o.Spec.Gateways, func(name string) bool { return name != meshGateway }) {
+			h.bound = append(h.bound, o)
 		}
 	}
 	for o := range snapshot.Each[*istionetworkingv1.DestinationRule](c.OfMeshes[snapshot.DestinationRule]) {
@@ -133,7 +148,8 @@ func (h *handWritten) ignored(mesh *snapshot.MeshPlan, namespace string) bool {
 
 // Empty implements snapshot.ByHand.
 func (h *handWritten) Empty() bool {
-	return h.virtualServices.empty() && h.destinationRules.empty() && h.serviceEntries.empty() && len(h.authorizationPolicies)+len(h.peerAuthentications)+len(h.sidecars)+len(h.tokens)+len(h.filters) == 0
+	return h.virtualServices.empty() && h.destinationRules.empty() && h.serviceEntries.empty() &&
+		len(h.authorizationPolicies)+len(h.peerAuthentications)+len(h.sidecars)+len(h.tokens)+len(h.filters)+len(h.attached)+len(h.atGateways)+len(h.bound) == 0
 }
 
 // add indexes an object by its hosts as Istio reads them: a name without dots is a

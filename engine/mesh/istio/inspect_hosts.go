@@ -14,6 +14,14 @@ const undecided = ", and the mesh decides which of the two applies"
 // older ends that about two ServiceEntries or VirtualServices (Istio, PushContext.initServiceRegistry and initVirtualServices).
 const older = ", and the mesh uses the older of the two"
 
+// nameTaken ends that about one that has the name of the generated one.
+const nameTaken = ", and has the name that the generated one needs, which is not written"
+
+// hasNameOf reports whether an object has the name of what is generated for a service in its own cluster.
+func (h *handWritten) hasNameOf(ref snapshot.Ref, of *snapshot.HostQuery) bool {
+	return ref.Namespace == of.Home && of.Host == ref.Name+"."+ref.Namespace+".svc."+h.from.DomainOrDefault()
+}
+
 // removeSetting is the hint about an object beside a policy.
 const removeSetting = "delete it, or remove from it what the policy sets"
 
@@ -37,8 +45,23 @@ func (h *handWritten) Routes(of *snapshot.HostQuery) []snapshot.Intersection {
 		case isExact:
 			ends = older
 		}
+		if h.hasNameOf(o.ref, of) {
+			ends = nameTaken
+		}
 		out = append(out, snapshot.Intersection{Ref: o.ref, What: "also routes requests for " + of.Host + to.phrase() + ends, Hint: hint})
 	}
+	for _, r := range h.attachedTo(of) {
+		to := r.seenBy(of.Mesh).among(of.Sources)
+		if len(r.http) == 0 || to.none() || slices.ContainsFunc(out, func(x snapshot.Intersection) bool { return x.Ref == r.ref }) {
+			continue
+		}
+		ends := ", and comes first" // see RoutesFor
+		if to.all {
+			ends = older + ", or this one for callers in namespace " + r.ref.Namespace
+		}
+		out = append(out, snapshot.Intersection{Ref: r.ref, What: "also routes requests for " + of.Host + to.phrase() + ends, Hint: hint})
+	}
+	slices.SortFunc(out, func(a, b snapshot.Intersection) int { return a.Ref.Compare(b.Ref) })
 	return out
 }
 
@@ -57,6 +80,8 @@ func (h *handWritten) Connections(of *snapshot.HostQuery) []snapshot.Intersectio
 			out = append(out, snapshot.Intersection{
 				Ref: o.ref, What: "no longer sets how " + of.Host + " is connected to" + to.phrase() + ": " + hidden + " takes precedence over one in the root namespace", Hint: hint,
 			})
+		case h.hasNameOf(o.ref, of):
+			out = append(out, snapshot.Intersection{Ref: o.ref, What: "also sets how " + of.Host + " is connected to" + also + to.phrase() + nameTaken, Hint: hint})
 		default:
 			out = append(out, snapshot.Intersection{Ref: o.ref, What: "also sets how " + of.Host + " is connected to" + also + to.phrase() + ends, Hint: hint})
 		}

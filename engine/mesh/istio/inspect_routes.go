@@ -2,41 +2,105 @@ package istio
 
 import (
 	"cmp"
-	"maps"
-	"regexp"
 	"slices"
 	"strings"
-	"time"
 
-	networking "istio.io/api/networking/v1alpha3"
-	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
-
-	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
-	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // RoutesFor implements snapshot.ByHand. Proxies use the VirtualServices of their own namespace and those exported to it by name before
 // those for all, each time the oldest, and one for a host before one for a pattern (Istio, SelectVirtualServices and
-// separateVSHostsAndServices).
-func (h *handWritten) RoutesFor(of *snapshot.HostQuery, namespace string) (out []snapshot.HandRoutes) {
+// separateVSHostsAndServices). What istiod makes of routes of the Gateway API that are of the callers' namespace comes first among its
+// like.
+func (h *handWritten) RoutesFor(of *snapshot.HostQuery, namespace string) []snapshot.HandRoutes {
+	var list []ranked
 	exact := h.virtualServices.named(of.Host)
 	for _, o := range h.virtualServices.matching(of.Host) {
 		to := o.seenBy(of.Mesh)
-		if !to.includes(namespace) {
+		vs := h.virtualServiceOf[o.ref]
+		if !to.includes(namespace) || vs == nil {
 			continue
 		}
-		isPattern := !slices.ContainsFunc(exact, func(e handWrittenObject) bool { return e.ref == o.ref })
-		routes := snapshot.HandRoutes{Ref: o.ref, Pattern: isPattern, First: !to.all && !isPattern, Created: o.created}
-		if vs := h.virtualServiceOf[o.ref]; vs != nil {
-			routes.Routes = h.routesOf(vs, of)
+		one := ranked{rank: rankOf(to, o.ref.Namespace, namespace, false), HandRoutes: snapshot.HandRoutes{Ref: o.ref, As: o.ref, Created: o.created, First: !to.all}}
+		// Which of several patterns is nearest is of no matter to connections (Istio, getConfigsForHost).
+		one.Pattern = of.Traffic == snapshot.Requests && !slices.ContainsFunc(exact, func(e handWrittenObject) bool { return e.ref == o.ref })
+		one.First = one.First && !one.Pattern
+		switch of.Traffic {
+		case snapshot.Requests:
+			for _, r := range vs.Spec.Http {
+				one.Routes = append(one.Routes, h.routesOf(httpRoute{HTTPRoute: r, ref: o.ref}, matchOf, of)...)
+			}
+		default:
+			one.Routes = h.connectionRoutes(vs.Spec.Tcp, vs.Spec.Tls, o.ref, of)
 		}
-		out = append(out, routes)
+		list = append(list, one)
 	}
-	slices.SortStableFunc(out, func(a, b snapshot.HandRoutes) int {
-		return cmp.Or(order(a.Pattern, b.Pattern), order(b.First, a.First), a.Created.Compare(b.Created),
-			strings.Compare(a.Ref.Name+"."+a.Ref.Namespace, b.Ref.Name+"."+b.Ref.Namespace))
+	list = append(list, h.attachedFor(of, namespace)...)
+	slices.SortStableFunc(list, func(a, b ranked) int {
+		return cmp.Or(order(a.Pattern, b.Pattern), cmp.Compare(a.rank, b.rank), a.Created.Compare(b.Created),
+			strings.Compare(a.As.Name, b.As.Name), strings.Compare(a.As.Namespace, b.As.Namespace))
 	})
+	out := make([]snapshot.HandRoutes, len(list))
+	for i := range list {
+		out[i] = list[i].HandRoutes
+	}
+	return out
+}
+
+// ranked is an object with its place before its age is looked at.
+type ranked struct {
+	snapshot.HandRoutes
+	rank int
+}
+
+// rankOf is the place of an object in a namespace for callers in a namespace that see it (Istio, SelectVirtualServices): attached is
+// set for those of the Gateway API. Generated objects, which are for all, are among the last.
+func rankOf(to callerNamespaces, own, callers string, attached bool) int {
+	rank := 4
+	switch {
+	case !to.all && own == callers:
+		rank = 0
+	case !to.all:
+		rank = 2
+	}
+	if !attached || own != callers {
+		rank++
+	}
+	return rank
+}
+
+// attachedFor are what istiod makes VirtualServices of, each of the objects with the same key; the oldest gives it its age.
+func (h *handWritten) attachedFor(of *snapshot.HostQuery, namespace string) (out []ranked) {
+	routes := map[string][]httpRoute{}
+	at := map[string]int{}
+	for _, r := range h.attachedTo(of) {
+		to := r.seenBy(of.Mesh)
+		if !to.includes(namespace) || of.Traffic == snapshot.Requests && len(r.http) == 0 {
+			continue
+		}
+		key := r.key
+		if of.Traffic != snapshot.Requests {
+			key = r.ref.Name + "~" + key // they are not merged
+		}
+		if _, found := at[key]; !found {
+			at[key] = len(out)
+			as := r.ref
+			as.Kind, as.Name = snapshot.VirtualService, key
+			first := !to.all || r.ref.Namespace == namespace
+			out = append(out, ranked{rank: rankOf(r.exported(of.Mesh), r.ref.Namespace, namespace, true), HandRoutes: snapshot.HandRoutes{Ref: r.ref, As: as, Created: r.created, First: first}})
+		}
+		if of.Traffic == snapshot.Requests {
+			routes[key] = append(routes[key], r.http...)
+		} else {
+			out[at[key]].Routes = h.connectionRoutes(r.tcp, r.tls, r.ref, of)
+		}
+	}
+	for key, list := range routes {
+		sortRoutes(list)
+		for _, r := range list {
+			out[at[key]].Routes = append(out[at[key]].Routes, h.routesOf(r, attachedMatch, of)...)
+		}
+	}
 	return out
 }
 
@@ -49,160 +113,6 @@ func order(a, b bool) int {
 		return -1
 	}
 	return 1
-}
-
-// routesOf are the routes of a VirtualService for sidecars, one for each of their matches.
-func (h *handWritten) routesOf(vs *istionetworkingv1.VirtualService, of *snapshot.HostQuery) (out []snapshot.HandRoute) {
-	ref := snapshot.Ref{Kind: snapshot.VirtualService, Cluster: h.from.Name, Namespace: vs.Namespace, Name: vs.Name}
-	for _, route := range vs.Spec.Http {
-		action, unknown := h.actionOf(route, vs.Namespace, ref)
-		matches := route.Match
-		if len(matches) == 0 {
-			matches = []*networking.HTTPMatchRequest{{}}
-		}
-		for _, m := range matches {
-			if m.Port != 0 && of.Port != 0 && m.Port != of.Port || len(m.Gateways) > 0 && !slices.Contains(m.Gateways, meshGateway) {
-				continue
-			}
-			one := snapshot.HandRoute{ActionUnknown: unknown}
-			one.Match, one.MatchUnknown = matchOf(m)
-			one.Action = action
-			out = append(out, one)
-		}
-	}
-	return out
-}
-
-// meshGateway stands for all sidecars (istio.io: VirtualService.gateways).
-const meshGateway = "mesh"
-
-// matchOf is the opposite of matchRequest.
-func matchOf(m *networking.HTTPMatchRequest) (out snapshot.Match, unknown string) {
-	out = snapshot.Match{SourceNamespace: m.SourceNamespace, SourceLabels: m.SourceLabels}
-	request := &networkingv1.HttpMatcher{}
-	if m.Uri != nil {
-		request.Uri = &commonv1.StringMatch{Exact: m.Uri.GetExact(), Prefix: m.Uri.GetPrefix(), Regex: m.Uri.GetRegex(), IgnoreCase: m.IgnoreUriCase && m.Uri.GetRegex() == ""}
-	}
-	switch method := m.Method; {
-	case method == nil:
-	case method.GetExact() != "":
-		request.Method = method.GetExact()
-	default:
-		unknown = "methods by pattern"
-	}
-	if m.Scheme != nil || m.Authority != nil {
-		unknown = "the scheme or authority of requests"
-	}
-	for name, v := range m.Headers {
-		request.Headers = append(request.Headers, headerOf(name, v, false))
-	}
-	for name, v := range m.WithoutHeaders {
-		request.Headers = append(request.Headers, headerOf(name, v, true))
-	}
-	for name, v := range m.QueryParams {
-		value, isRegex := valueOf(v)
-		request.QueryParameters = append(request.QueryParameters, networkingv1.QueryParameterMatcher{Name: name, Value: value, Regex: isRegex})
-	}
-	slices.SortFunc(request.Headers, func(a, b networkingv1.HeaderMatcher) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortFunc(request.QueryParameters, func(a, b networkingv1.QueryParameterMatcher) int { return strings.Compare(a.Name, b.Name) })
-	out.Request = request
-	return out, unknown
-}
-
-func headerOf(name string, m *networking.StringMatch, without bool) networkingv1.HeaderMatcher {
-	value, isRegex := valueOf(m)
-	return networkingv1.HeaderMatcher{Name: name, Value: value, Regex: isRegex, InvertMatch: without}
-}
-
-// valueOf is the opposite of valueMatch; a prefix becomes a regular expression.
-func valueOf(m *networking.StringMatch) (value string, isRegex bool) {
-	switch {
-	case m.GetExact() != "":
-		return m.GetExact(), false
-	case m.GetRegex() != "":
-		return m.GetRegex(), true
-	case m.GetPrefix() != "":
-		return regexp.QuoteMeta(m.GetPrefix()) + ".*", true
-	}
-	return "", false
-}
-
-// actionOf is what a route does with requests. Unknown is what of it is not evaluated.
-func (h *handWritten) actionOf(r *networking.HTTPRoute, namespace string, ref snapshot.Ref) (out *snapshot.Action, unknown string) {
-	out = &snapshot.Action{Policies: []snapshot.Ref{ref}}
-	origin := snapshot.Origin{Ref: ref, Field: "http"}
-	switch {
-	case r.Redirect != nil:
-		return out, "it redirects them"
-	case r.DirectResponse != nil:
-		return out, "it answers them itself"
-	case r.Delegate != nil:
-		return out, "it delegates them to another VirtualService"
-	case r.Rewrite != nil:
-		unknown = "it rewrites them"
-	}
-	if f := r.Fault.GetAbort(); f != nil {
-		if f.GetHttpStatus() == 0 {
-			unknown = "it aborts them with a status of gRPC"
-		}
-		out.Abort = &snapshot.WithOrigin[snapshot.Abort]{Value: snapshot.Abort{Status: f.GetHttpStatus(), Percent: percentOf(f.Percentage)}, Origin: origin}
-	}
-	if f := r.Fault.GetDelay(); f != nil {
-		out.Delay = &snapshot.WithOrigin[snapshot.Delay]{Value: snapshot.Delay{Duration: f.GetFixedDelay().AsDuration(), Percent: percentOf(f.Percentage)}, Origin: origin}
-	}
-	if d := r.Timeout.AsDuration(); d > 0 {
-		out.Timeout = &snapshot.WithOrigin[time.Duration]{Value: d, Origin: origin}
-	}
-	if m := headersOf(r.Headers); m != nil {
-		out.Headers = &snapshot.WithOrigin[networkingv1.HeaderManipulation]{Value: *m, Origin: origin}
-	}
-	targets := &snapshot.WithOrigin[[]snapshot.Target]{Origin: origin}
-	for _, d := range r.Route {
-		targets.Value = append(targets.Value, snapshot.Target{
-			Host: h.fullName(d.Destination.GetHost(), namespace), Port: d.Destination.GetPort().GetNumber(), Subset: d.Destination.GetSubset(), Weight: uint32(max(d.Weight, 0)),
-			Headers: headersOf(d.Headers),
-		})
-	}
-	out.Targets = targets
-	return out, unknown
-}
-
-// headersOf are the changes of headers; those that are set are removed before.
-func headersOf(h *networking.Headers) *networkingv1.HeaderManipulation {
-	if h == nil {
-		return nil
-	}
-	out := &networkingv1.HeaderManipulation{
-		AppendRequestHeaders: map[string]string{}, RemoveRequestHeaders: slices.Clone(h.Request.GetRemove()),
-		AppendResponseHeaders: map[string]string{}, RemoveResponseHeaders: slices.Clone(h.Response.GetRemove()),
-	}
-	for _, change := range []struct {
-		of     *networking.Headers_HeaderOperations
-		append map[string]string
-		remove *[]string
-	}{{h.Request, out.AppendRequestHeaders, &out.RemoveRequestHeaders}, {h.Response, out.AppendResponseHeaders, &out.RemoveResponseHeaders}} {
-		maps.Copy(change.append, change.of.GetAdd())
-		maps.Copy(change.append, change.of.GetSet())
-		*change.remove = append(*change.remove, slices.Sorted(maps.Keys(change.of.GetSet()))...)
-	}
-	return out
-}
-
-// percentOf is all if nothing is said (istio.io: HTTPFaultInjection).
-func percentOf(p *networking.Percent) float64 {
-	if p == nil {
-		return 100
-	}
-	return p.Value
-}
-
-// fullName is a host as Istio reads it in an object of a namespace.
-func (h *handWritten) fullName(host, namespace string) string {
-	host = strings.ToLower(host)
-	if !strings.Contains(host, ".") {
-		host += "." + namespace + ".svc." + h.from.DomainOrDefault()
-	}
-	return host
 }
 
 // SubsetLabels implements snapshot.ByHand.

@@ -7,6 +7,7 @@ import (
 	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	gatewayv1 "github.com/meshctl/meshctl/engine/api/gateway/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -23,6 +24,11 @@ var reads = map[snapshot.Kind]func(snapshot.APIObject){
 	snapshot.EnvoyFilter:           strip(stripEnvoyFilter),
 	snapshot.WasmPlugin:            strip(stripWasmPlugin),
 	snapshot.TrafficExtension:      strip(stripTrafficExtension),
+	snapshot.Gateway:               strip(stripGateway),
+	snapshot.HTTPRoute:             strip(func(o *gatewayv1.HTTPRoute) { o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta) }),
+	snapshot.GRPCRoute:             strip(func(o *gatewayv1.GRPCRoute) { o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta) }),
+	snapshot.GatewayTCPRoute:       strip(func(o *gatewayv1.TCPRoute) { o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta) }),
+	snapshot.TLSRoute:              strip(func(o *gatewayv1.TLSRoute) { o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta) }),
 }
 
 // strip makes a function for objects of one type one for all; it leaves others alone.
@@ -46,12 +52,13 @@ func aged(o metav1.ObjectMeta) metav1.ObjectMeta {
 func stripVirtualService(o *istionetworkingv1.VirtualService) {
 	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta)
 	o.Status.Reset()
-	o.Spec.Tcp, o.Spec.Tls = nil, nil
 	for _, r := range o.Spec.Http {
 		r.CorsPolicy, r.Retries, r.Mirror, r.Mirrors, r.MirrorPercent, r.MirrorPercentage = nil, nil, nil, nil, nil, nil //nolint:staticcheck // users may write it
 		// Of these only matters that they are there.
 		only(&r.Redirect)
-		only(&r.DirectResponse)
+		if r.DirectResponse != nil {
+			r.DirectResponse.Body = nil
+		}
 		only(&r.Rewrite)
 		only(&r.Delegate)
 	}
@@ -61,6 +68,21 @@ func stripVirtualService(o *istionetworkingv1.VirtualService) {
 func only[T any](part **T) {
 	if *part != nil {
 		*part = new(T)
+	}
+}
+
+func stripGateway(o *istionetworkingv1.Gateway) {
+	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, named(o.ObjectMeta)
+	o.Status.Reset()
+	for i, s := range o.Spec.Servers {
+		kept := &networking.Server{Hosts: s.Hosts}
+		if s.Port != nil {
+			kept.Port = &networking.Port{Number: s.Port.Number, Protocol: s.Port.Protocol}
+		}
+		if s.Tls != nil {
+			kept.Tls = &networking.ServerTLSSettings{Mode: s.Tls.Mode, HttpsRedirect: s.Tls.HttpsRedirect}
+		}
+		o.Spec.Servers[i] = kept
 	}
 }
 

@@ -1,0 +1,22 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion of the kinds in this package.
+var GroupVersion = schema.GroupVersion{Group: "gateway.networking.k8s.io", Version: "v1"}
+
+// AddToScheme adds the kinds of this package to s.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion,
+		&HTTPRoute{}, &HTTPRouteList{},
+		&GRPCRoute{}, &GRPCRouteList{},
+		&TCPRoute{}, &TCPRouteList{},
+		&TLSRoute{}, &TLSRouteList{},
+	)
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}

@@ -1,0 +1,102 @@
+package explain
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// gatewayLeg is a connection to the east-west gateways of a mesh.
+type gatewayLeg struct {
+	mesh     *snapshot.MeshPlan
+	gateways []snapshot.GatewayPlan
+	// caller is whom it presents; nil if it presents nobody.
+	caller *snapshot.Identity
+}
+
+// throughGateways are an outcome behind gateways: one if what users wrote has these refuse the connections to a Destination, and else
+// what the pods decide, which is not known to be allowed if it is not known of the gateways. Gateways of a mesh with limited trust end
+// the TLS sessions, and see who connects: the callers to those of their own mesh, and these to the others. Other gateways read no
+// connection, and no policy holds there (Istio, builtAutoPassthroughFilterChains).
+func (q *query) throughGateways(out Outcome, d *snapshot.DestinationPlan, gateways []snapshot.GatewayPlan, decide func() []Outcome) []Outcome {
+	f := d.Federation
+	if f == nil || !f.Limited {
+		return decide()
+	}
+	caller := identityOf(q.identity)
+	if d.WithoutIdentity(q.mesh) != nil {
+		caller = nil
+	}
+	legs := []gatewayLeg{{q.mesh, q.mesh.Gateways, caller}, {d.Mesh, gateways, identityOf(snapshot.GatewayIdentity(f.Origin.Ref, q.mesh))}}
+	doubt := ""
+	for i := range legs {
+		switch verdict, reason := legs[i].verdict(q.outside); verdict {
+		case Unknown:
+			doubt = cmp.Or(doubt, reason)
+		case Unreachable:
+			out.Verdict, out.Reason = verdict, reason
+			return []Outcome{out}
+		}
+	}
+	list := decide()
+	for i := range list {
+		if doubt != "" && list[i].Verdict == Allowed {
+			list[i].Verdict, list[i].Reason = Unknown, doubt
+		}
+	}
+	return list
+}
+
+// verdict is empty if all of the gateways are known to take the connection.
+func (l *gatewayLeg) verdict(o *outside) (verdict Verdict, reason string) {
+	hand := o.byHand[l.mesh]
+	if hand == nil {
+		return "", ""
+	}
+	passing := 0
+	for i := range l.gateways {
+		switch v, why := l.judge(o, hand, &l.gateways[i]); {
+		case v == "":
+			passing++
+		case reason == "" || v == Unknown && verdict == Unreachable:
+			verdict, reason = v, why
+		}
+	}
+	if reason != "" && passing > 0 {
+		return Unknown, reason + "; other gateways pass connections on"
+	}
+	return verdict, reason
+}
+
+// judge says why a gateway refuses the connection, or may do so; empty if it takes it.
+func (l *gatewayLeg) judge(o *outside, hand snapshot.ByHand, gw *snapshot.GatewayPlan) (Verdict, string) {
+	none := snapshot.Ref{}
+	isOpen := l.mesh.DenyByDefault != nil && l.mesh.IsOpenGateway(gw.Service)
+	name, may := shortName(gw.Service), ""
+	for _, g := range hand.Guards(o.podsOfGateway(l.mesh, gw)) {
+		switch r := g.Decide(&snapshot.Call{PodPort: gw.ContainerPort, Caller: l.caller}); {
+		case r.Denied != none:
+			return Unreachable, byHandName(r.Denied) + " denies connections to east-west gateway " + name
+		case r.Closed != none && r.Allowed == none && !isOpen && len(r.MayAllow) > 0:
+			may = "nothing else allows connections to east-west gateway " + name + ", and " + whatText(r.MayAllow)
+		case r.Closed != none && r.Allowed == none && !isOpen:
+			return Unreachable, byHandName(r.Closed) + " lets east-west gateway " + name + " take only what a policy allows, and none allows connections to it"
+		case len(r.MayDeny) > 0:
+			may = "of connections to east-west gateway " + name + ", " + whatText(r.MayDeny)
+		}
+	}
+	if may != "" {
+		return Unknown, may
+	}
+	return "", ""
+}
+
+// identityOf is the identity of a SPIFFE ID of a service account; nil if the text is none.
+func identityOf(text string) *snapshot.Identity {
+	domain, rest, _ := strings.Cut(strings.TrimPrefix(text, "spiffe://"), "/ns/")
+	if namespace, account, ok := strings.Cut(rest, "/sa/"); ok {
+		return &snapshot.Identity{TrustDomain: domain, Namespace: namespace, ServiceAccount: account}
+	}
+	return nil
+}
