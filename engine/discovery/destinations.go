@@ -19,7 +19,7 @@ func (x *Index) findDestinations(kinds []*detected, workloads []*workload) []*di
 	var found []candidate
 	for _, s := range x.services {
 		backing := bySelector.selected(s.Namespace, s.Spec.Selector)
-		if m := x.meshOfService(kinds, s, backing); m != nil && !x.ignores(m, s.Namespace) {
+		if m := x.meshOfService(kinds, s, backing); m != nil && !ignores(x, m, s.Namespace) {
 			found = append(found, candidate{source: s, mesh: m, service: s, workloads: backing})
 		}
 	}

@@ -51,7 +51,7 @@ func Discover(c *snapshot.Cluster, opts Options) *snapshot.Discovered {
 	}
 	workloads := x.findWorkloads(kinds)
 	destinations := x.findDestinations(kinds, workloads)
-	x.reportIgnored(kinds)
+	reportIgnored(x, kinds)
 
 	out := &snapshot.Discovered{Cluster: c.Name, Issues: x.issues, Destinations: destinations, Clashes: x.clashes,
 		UsedWorkloads: x.lastMesh != nil, UsedDestinations: x.usedDestinations, UsedNames: x.usedNames, Absent: x.absent}

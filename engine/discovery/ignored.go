@@ -12,7 +12,7 @@ import (
 // its services, and what is written there has no effect. A namespace that is not known is taken for one that is read.
 
 // ignores reports whether a control plane reads nothing of a namespace, and notes that, to be reported.
-func (x *Index) ignores(p *ControlPlane, namespace string) bool {
+func ignores(x *Index, p *ControlPlane, namespace string) bool {
 	ns := x.Namespaces[namespace]
 	if p == nil || p.Ignores == nil || ns == nil || !p.Ignores(ns) {
 		return false
@@ -24,7 +24,7 @@ func (x *Index) ignores(p *ControlPlane, namespace string) bool {
 }
 
 // reportIgnored reports the namespaces with workloads that would belong to a mesh, if its control plane read them.
-func (x *Index) reportIgnored(kinds []*detected) {
+func reportIgnored(x *Index, kinds []*detected) {
 	const examples = 3
 	for _, k := range kinds {
 		for _, p := range k.controlPlanes {

@@ -27,7 +27,7 @@ func (x *Index) findWorkloads(kinds []*detected) []*workload {
 	var found []candidate
 	orphans := make([]orphans, len(kinds))
 	for _, ctl := range x.controllers {
-		if m := x.meshOfTemplate(kinds, ctl); m != nil && !x.ignores(m, ctl.ref.Namespace) {
+		if m := x.meshOfTemplate(kinds, ctl); m != nil && !ignores(x, m, ctl.ref.Namespace) {
 			found = append(found, candidate{source: ctl.source, mesh: m, controller: ctl})
 		}
 		for i := range kinds {
@@ -37,7 +37,7 @@ func (x *Index) findWorkloads(kinds []*detected) []*workload {
 			}
 			if len(kinds[i].controlPlanes) == 0 {
 				orphans[i].add(ctl.ref)
-			} else if m := x.meshOf(kinds[i], ctl, c); m != nil && !x.ignores(m, ctl.ref.Namespace) {
+			} else if m := x.meshOf(kinds[i], ctl, c); m != nil && !ignores(x, m, ctl.ref.Namespace) {
 				found = append(found, candidate{source: ctl.source, mesh: m, controller: ctl})
 			}
 			break

@@ -207,7 +207,7 @@ func (g *gate) admits(workload *discoveryv1.Workload) (may bool, by []snapshot.R
 	}
 	caller := callerOf(workload, mesh, true)
 	for i, call := range g.calls {
-		how := g.connectionOf(workload, mesh, g.d, g.ports[i], "")
+		how := connectionOf(g.Index, workload, mesh, g.d, g.ports[i], "")
 		call.Caller = caller
 		for _, pods := range g.groups {
 			if j := judge(g.d, mesh, how, call, pods); j.verdict == Allowed || j.verdict == Unknown {

@@ -285,7 +285,7 @@ func (k *checks) meshes() CheckCategory {
 		if m.Type == "" {
 			continue // a cluster without one
 		}
-		c.ok("mesh/"+m.Ref.Name, "mesh "+m.Ref.Name+" was discovered", strings.TrimSpace(m.Type+" "+m.Version)+prefixed("; not evaluated: ", strings.Join(k.index.unevaluatedIn(m.Ref), "; ")))
+		c.ok("mesh/"+m.Ref.Name, "mesh "+m.Ref.Name+" was discovered", strings.TrimSpace(m.Type+" "+m.Version)+prefixed("; not evaluated: ", strings.Join(unevaluatedIn(k.index, m.Ref), "; ")))
 	}
 	if len(c.Checks) == 0 {
 		c.warn("mesh", "a mesh was discovered", "none in any cluster", "register a cluster that has one, or install Istio or Open Service Mesh")

@@ -9,7 +9,7 @@ import (
 
 // connectionOf is how a workload of a mesh connects to a port of a Destination, or of a subset of it: as policies say, or as an object
 // does that users wrote.
-func (x *Index) connectionOf(workload *discoveryv1.Workload, mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan, port uint32, subset string) connection {
+func connectionOf(x *Index, workload *discoveryv1.Workload, mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan, port uint32, subset string) connection {
 	out := connectionTo(d, mesh)
 	of := &snapshot.HostQuery{Host: hostFrom(mesh, d), Mesh: mesh, Home: mesh.Namespace, Port: port}
 	if k := d.Destination.Spec.KubeService; k != nil && mesh.Ref == d.Mesh.Ref {
@@ -30,7 +30,7 @@ func (c *connection) byHand(x *Index, of *snapshot.HostQuery, workload *discover
 		return
 	}
 	says := byHandName(h.Ref) + " sets " + h.Mode
-	generated := x.generatesConnection(of)
+	generated := generatesConnection(x, of)
 	switch {
 	case generated && h.Place == snapshot.HandBehind:
 		return
@@ -73,7 +73,7 @@ func (c *connection) refusedByGateways(out *Outcome) bool {
 }
 
 // generatesConnection reports whether an object is generated that says how callers connect to a host.
-func (x *Index) generatesConnection(of *snapshot.HostQuery) bool {
+func generatesConnection(x *Index, of *snapshot.HostQuery) bool {
 	for o := range x.state.Output.Objects {
 		if o.Ref.Cluster != of.Mesh.Cluster {
 			continue

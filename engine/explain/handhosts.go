@@ -12,12 +12,12 @@ import (
 // definedByHand says that, or that it is not known whether, an object that users wrote says where a host is that callers know only by
 // a generated one; empty if none does. Of two ServiceEntries the mesh uses the older one (Istio, sortConfigByCreationTime), and a
 // Service of Kubernetes before both (SidecarScope.appendSidecarServices).
-func (q *query) definedByHand(host string) string {
+func definedByHand(q *query, host string) string {
 	k := q.workload.Spec.Kubernetes
 	if k == nil {
 		return ""
 	}
-	if by := q.serviceOfHost(host); by != "" {
+	if by := serviceOfHost(q.clusters[q.mesh.Cluster], host); by != "" {
 		return by + " has this host, too, and the mesh uses it first: where its requests end is not where those for the other one do"
 	}
 	hand := q.outside.byHand[q.mesh]
@@ -28,7 +28,7 @@ func (q *query) definedByHand(host string) string {
 	for _, x := range hand.Endpoints(of) {
 		ours := q.generatedFor(x.Ref, []string{host})
 		since, known := q.created[ours]
-		switch object := q.objectOf(x.Ref); {
+		switch object := objectOf(q.Index, x.Ref); {
 		case ours == snapshot.Ref{} || object == nil:
 		case !known:
 			return byHandName(x.Ref) + " also defines where " + host + " is, and the mesh uses the older of it and the generated one: which that is, is not known"
@@ -41,7 +41,7 @@ func (q *query) definedByHand(host string) string {
 
 // endpointsByHand says that an object that users wrote in the namespace of a service adds endpoints to it (Istio, EndpointIndex: they
 // are those of the host in that namespace, whoever names it); empty if none does.
-func (q *query) endpointsByHand(d *snapshot.DestinationPlan) string {
+func endpointsByHand(q *query, d *snapshot.DestinationPlan) string {
 	k, from, hand := d.Destination.Spec.KubeService, q.workload.Spec.Kubernetes, q.outside.byHand[q.mesh]
 	if hand == nil || k == nil || from == nil {
 		return ""
@@ -55,9 +55,8 @@ func (q *query) endpointsByHand(d *snapshot.DestinationPlan) string {
 	return ""
 }
 
-// serviceOfHost names the Service in the callers' cluster that has a host; empty if none has.
-func (q *query) serviceOfHost(host string) string {
-	c := q.clusters[q.mesh.Cluster]
+// serviceOfHost names the Service in a cluster that has a host; empty if none has.
+func serviceOfHost(c *snapshot.Cluster, host string) string {
 	if c == nil {
 		return ""
 	}
@@ -74,7 +73,7 @@ func (q *query) serviceOfHost(host string) string {
 }
 
 // objectOf is an object of a cluster; nil if there is none.
-func (x *Index) objectOf(ref snapshot.Ref) metav1.Object {
+func objectOf(x *Index, ref snapshot.Ref) metav1.Object {
 	c := x.clusters[ref.Cluster]
 	if c == nil {
 		return nil

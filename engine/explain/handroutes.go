@@ -145,7 +145,7 @@ func (q *query) resolved(a *snapshot.Action, host string) *snapshot.Action {
 }
 
 // definesByHand reports whether an object that users wrote, and that the callers see, defines a subset.
-func (q *query) definesByHand(d *snapshot.DestinationPlan, subset string) bool {
+func definesByHand(q *query, d *snapshot.DestinationPlan, subset string) bool {
 	k, hand := q.workload.Spec.Kubernetes, q.outside.byHand[q.mesh]
 	if k == nil || hand == nil {
 		return false

@@ -73,7 +73,7 @@ func (q *query) answerHidden(out *Why, d *snapshot.DestinationPlan) bool {
 	if by == "" {
 		return false
 	}
-	what, says := q.unknowns()
+	what, says := unknowns(q)
 	switch what {
 	case snapshot.UnknownsRefused:
 		out.Verdict, out.Reason = Unreachable, hiddenText+by+", and "+says+" lets them call nothing else"
@@ -104,7 +104,7 @@ func (q *query) hiddenByService(d *snapshot.DestinationPlan, host string) string
 }
 
 // unknowns is what the callers' proxies do with requests for hosts that they do not know, and what says so.
-func (q *query) unknowns() (what snapshot.Unknowns, says string) {
+func unknowns(q *query) (what snapshot.Unknowns, says string) {
 	if hand := q.byHandOfCallers(); hand != nil {
 		if what, by, found := hand.Unknowns(q.callers()); found {
 			return what, "outboundTrafficPolicy of " + byHandName(by)
@@ -115,7 +115,7 @@ func (q *query) unknowns() (what snapshot.Unknowns, says string) {
 
 // ignoring says that the control plane of the callers' mesh, or of that of a Destination, does not read what is written for all of the
 // mesh; empty if it does.
-func (q *query) ignoring(to snapshot.Ref) string {
+func ignoring(q *query, to snapshot.Ref) string {
 	meshes := []*snapshot.MeshPlan{q.mesh}
 	if d := q.destinations[to]; d != nil && d.Mesh != nil {
 		meshes = append(meshes, d.Mesh)

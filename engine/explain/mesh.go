@@ -76,7 +76,7 @@ func (x *Index) mesh(m *snapshot.MeshPlan) *Mesh {
 	}
 	if istio := m.Mesh.Spec.Istio; istio != nil {
 		out.OutboundTrafficPolicy = istio.OutboundTrafficPolicy
-		out.NotEvaluated = x.unevaluatedIn(m.Ref)
+		out.NotEvaluated = unevaluatedIn(x, m.Ref)
 	}
 	out.Failovers = x.failovers(m, nil)
 	if m.VirtualMesh != nil {

@@ -12,7 +12,7 @@ import (
 // This file names what applies to requests and is not evaluated: no answer of it is a bare one.
 
 // notEvaluated is in sentences.
-func (q *query) notEvaluated(out *Why) (list []string) {
+func notEvaluated(q *query, out *Why) (list []string) {
 	if len(out.Outcomes) == 0 {
 		return nil
 	}
@@ -107,20 +107,20 @@ func (o *outside) podsOfGateway(mesh *snapshot.MeshPlan, gw *snapshot.GatewayPla
 }
 
 // unevaluatedIn is what applies in a mesh and is not evaluated.
-func (x *Index) unevaluatedIn(mesh snapshot.Ref) []string {
+func unevaluatedIn(x *Index, mesh snapshot.Ref) []string {
 	m := x.meshes[mesh]
 	if m == nil {
 		return nil
 	}
 	list := append(otherPods(m), x.outside.defaultSettings(m)...)
-	if filters := x.filtersIn(m); filters != "" {
+	if filters := filtersIn(x, m); filters != "" {
 		list = append(list, filters)
 	}
 	return list
 }
 
 // filtersIn names the objects that change what proxies of a mesh do; empty if there is none.
-func (x *Index) filtersIn(m *snapshot.MeshPlan) string {
+func filtersIn(x *Index, m *snapshot.MeshPlan) string {
 	if x.outside.byHand[m] == nil {
 		return ""
 	}

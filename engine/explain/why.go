@@ -156,7 +156,7 @@ func (x *Index) Why(from, to snapshot.Ref, request Request) *Why {
 		q.identity = q.mesh.Dialect.Principal(q.mesh.TrustDomain, k.Controller.Namespace, account(q.workload))
 	}
 	out := &Why{From: from, To: to, Identity: q.identity, Outcomes: []Outcome{}, Issues: []snapshot.Issue{}}
-	switch ignoring := q.ignoring(to); {
+	switch ignoring := ignoring(&q, to); {
 	case ignoring != "":
 		out.Verdict, out.Reason = Unknown, ignoring
 	case x.destinations[to] != nil:
@@ -202,9 +202,9 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 	if q.answerHidden(out, d) {
 		return
 	}
-	defined := q.endpointsByHand(d)
+	defined := endpointsByHand(q, d)
 	if q.mesh.Ref != d.Mesh.Ref {
-		defined = q.definedByHand(out.Host)
+		defined = definedByHand(q, out.Host)
 	}
 	if defined != "" {
 		out.Verdict, out.Reason = Unknown, defined
@@ -401,7 +401,7 @@ func (q *query) notes(out *Why) []string {
 			clusters = append(clusters, o.Cluster)
 		}
 	}
-	out.NotRead, out.NotEvaluated = q.NotRead(clusters...), append(out.NotEvaluated, q.notEvaluated(out)...)
+	out.NotRead, out.NotEvaluated = q.NotRead(clusters...), append(out.NotEvaluated, notEvaluated(q, out)...)
 	for _, c := range clusters {
 		if reason := q.frozenReason(c); reason != "" {
 			notes = append(notes, fmt.Sprintf("cluster %s is not watched (%s): this is what was last seen of it", c, reason))

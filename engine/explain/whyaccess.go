@@ -36,8 +36,8 @@ func (q *query) destinationOutcomes(d *snapshot.DestinationPlan, port uint32, su
 		out.Verdict, out.Reason = Unreachable, reason
 		return []Outcome{out}
 	}
-	how := q.connectionOf(q.workload, q.mesh, d, port, subset)
-	if how.instead != "" && subset != "" && !q.definesByHand(d, subset) {
+	how := connectionOf(q.Index, q.workload, q.mesh, d, port, subset)
+	if how.instead != "" && subset != "" && !definesByHand(q, d, subset) {
 		out.Verdict, out.Reason = Unreachable, how.instead+", and does not define subset "+subset
 		return []Outcome{out}
 	}
@@ -390,7 +390,7 @@ func (q *query) answerVirtualDestination(out *Why, v *snapshot.VirtualDestinatio
 		out.Verdict, out.Reason = Unreachable, hiddenText+by
 		return
 	}
-	if by := q.definedByHand(v.Hostname); by != "" {
+	if by := definedByHand(q, v.Hostname); by != "" {
 		out.Verdict, out.Reason = Unknown, by
 		return
 	}

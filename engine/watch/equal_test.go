@@ -9,14 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	extensions "istio.io/api/extensions/v1alpha1"
 	istiometav1alpha1 "istio.io/api/meta/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 	security "istio.io/api/security/v1beta1"
 	typev1beta1 "istio.io/api/type/v1beta1"
-	istioextensionsv1alpha1 "istio.io/client-go/pkg/apis/extensions/v1alpha1"
 	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
-	istionetworkingv1alpha3 "istio.io/client-go/pkg/apis/networking/v1alpha3"
 	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +21,7 @@ import (
 	"sigs.k8s.io/randfill"
 
 	"github.com/meshctl/meshctl/engine"
+	filtersv1alpha1 "github.com/meshctl/meshctl/engine/api/filters/v1alpha1"
 	gatewayv1 "github.com/meshctl/meshctl/engine/api/gateway/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -230,16 +228,16 @@ func TestEditsOfIstioObjects(t *testing.T) {
 	edited(t, ofMesh[*istiosecurityv1.RequestAuthentication](), &istiosecurityv1.RequestAuthentication{Spec: security.RequestAuthentication{JwtRules: []*security.JWTRule{{}}}},
 		&istiosecurityv1.RequestAuthentication{Spec: security.RequestAuthentication{JwtRules: []*security.JWTRule{{Jwks: "{}"}}}},
 		&istiosecurityv1.RequestAuthentication{Spec: security.RequestAuthentication{JwtRules: []*security.JWTRule{{FromParams: []string{"a"}}}}})
-	patch := func(at networking.EnvoyFilter_PatchContext, to networking.EnvoyFilter_ApplyTo) *networking.EnvoyFilter_EnvoyConfigObjectPatch {
-		return &networking.EnvoyFilter_EnvoyConfigObjectPatch{ApplyTo: to, Match: &networking.EnvoyFilter_EnvoyConfigObjectMatch{Context: at}}
+	patch := func(at string) filtersv1alpha1.Patch {
+		return filtersv1alpha1.Patch{Match: filtersv1alpha1.PatchMatch{Context: at}}
 	}
-	edited(t, ofMesh[*istionetworkingv1alpha3.EnvoyFilter](), &istionetworkingv1alpha3.EnvoyFilter{Spec: networking.EnvoyFilter{ConfigPatches: []*networking.EnvoyFilter_EnvoyConfigObjectPatch{patch(1, 1)}}},
-		&istionetworkingv1alpha3.EnvoyFilter{Spec: networking.EnvoyFilter{ConfigPatches: []*networking.EnvoyFilter_EnvoyConfigObjectPatch{patch(1, 2), patch(1, 3)}}},
-		&istionetworkingv1alpha3.EnvoyFilter{Spec: networking.EnvoyFilter{ConfigPatches: []*networking.EnvoyFilter_EnvoyConfigObjectPatch{patch(2, 1)}}})
-	edited(t, ofMesh[*istioextensionsv1alpha1.WasmPlugin](), &istioextensionsv1alpha1.WasmPlugin{}, &istioextensionsv1alpha1.WasmPlugin{Spec: extensions.WasmPlugin{Url: "a"}},
-		&istioextensionsv1alpha1.WasmPlugin{Spec: extensions.WasmPlugin{Match: []*extensions.WasmPlugin_TrafficSelector{{}}}})
-	edited(t, ofMesh[*istioextensionsv1alpha1.TrafficExtension](), &istioextensionsv1alpha1.TrafficExtension{}, &istioextensionsv1alpha1.TrafficExtension{Spec: extensions.TrafficExtension{Phase: 1}},
-		&istioextensionsv1alpha1.TrafficExtension{Spec: extensions.TrafficExtension{Match: []*extensions.TrafficSelector{{}}}})
+	edited(t, ofMesh[*filtersv1alpha1.EnvoyFilter](), &filtersv1alpha1.EnvoyFilter{Spec: filtersv1alpha1.Spec{ConfigPatches: []filtersv1alpha1.Patch{patch("ANY")}}},
+		&filtersv1alpha1.EnvoyFilter{Spec: filtersv1alpha1.Spec{ConfigPatches: []filtersv1alpha1.Patch{patch("ANY"), patch("ANY")}}},
+		&filtersv1alpha1.EnvoyFilter{Spec: filtersv1alpha1.Spec{ConfigPatches: []filtersv1alpha1.Patch{patch("GATEWAY")}}})
+	edited(t, ofMesh[*filtersv1alpha1.WasmPlugin](), &filtersv1alpha1.WasmPlugin{}, &filtersv1alpha1.WasmPlugin{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": "b"}}},
+		&filtersv1alpha1.WasmPlugin{Spec: filtersv1alpha1.Spec{Match: []filtersv1alpha1.Match{{Mode: "CLIENT"}}}})
+	edited(t, ofMesh[*filtersv1alpha1.TrafficExtension](), &filtersv1alpha1.TrafficExtension{}, &filtersv1alpha1.TrafficExtension{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": "b"}}},
+		&filtersv1alpha1.TrafficExtension{Spec: filtersv1alpha1.Spec{Selector: &filtersv1alpha1.Selector{}}})
 }
 
 // TestSerializedMessagesEqualFreshOnes: a message that was printed or sent has

@@ -5,9 +5,7 @@ import (
 	"fmt"
 
 	osmconfigv1alpha2 "github.com/openservicemesh/osm/pkg/apis/config/v1alpha2"
-	istioextensionsv1alpha1 "istio.io/client-go/pkg/apis/extensions/v1alpha1"
 	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
-	istionetworkingv1alpha3 "istio.io/client-go/pkg/apis/networking/v1alpha3"
 	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -22,6 +20,7 @@ import (
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
+	filtersv1alpha1 "github.com/meshctl/meshctl/engine/api/filters/v1alpha1"
 	gatewayv1 "github.com/meshctl/meshctl/engine/api/gateway/v1"
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
@@ -79,9 +78,7 @@ func addKubernetes(s *runtime.Scheme) error {
 }
 
 func addMeshes(s *runtime.Scheme) error {
-	// Of this version, only what no later one has.
-	s.AddKnownTypes(istionetworkingv1alpha3.SchemeGroupVersion, &istionetworkingv1alpha3.EnvoyFilter{}, &istionetworkingv1alpha3.EnvoyFilterList{})
-	return addAll(s, istionetworkingv1.AddToScheme, istiosecurityv1.AddToScheme, istioextensionsv1alpha1.AddToScheme, osmconfigv1alpha2.AddToScheme, gatewayv1.AddToScheme)
+	return addAll(s, istionetworkingv1.AddToScheme, istiosecurityv1.AddToScheme, filtersv1alpha1.AddToScheme, osmconfigv1alpha2.AddToScheme, gatewayv1.AddToScheme)
 }
 
 func addAll(s *runtime.Scheme, adds ...func(*runtime.Scheme) error) error {

@@ -1,16 +1,13 @@
 package istio
 
 import (
-	"cmp"
 	"slices"
 
-	extensions "istio.io/api/extensions/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 	typev1beta1 "istio.io/api/type/v1beta1"
-	istioextensionsv1alpha1 "istio.io/client-go/pkg/apis/extensions/v1alpha1"
-	istionetworkingv1alpha3 "istio.io/client-go/pkg/apis/networking/v1alpha3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	filtersv1alpha1 "github.com/meshctl/meshctl/engine/api/filters/v1alpha1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -27,34 +24,20 @@ var anySide = []snapshot.ProxySide{snapshot.SideOutbound, snapshot.SideInbound, 
 // filtersOf are the filters of a cluster that users wrote, by namespace.
 func filtersOf(c *snapshot.Cluster, byHand func(metav1.Object) bool) map[string][]filter {
 	out := map[string][]filter{}
-	add := func(kind snapshot.Kind, o metav1.Object, at attachable, sides []snapshot.ProxySide) {
+	add := func(kind snapshot.Kind, o metav1.Object, spec *filtersv1alpha1.Spec, sides []snapshot.ProxySide) {
 		if byHand(o) && len(sides) > 0 {
 			ref := snapshot.Ref{Kind: kind, Cluster: c.Name, Namespace: o.GetNamespace(), Name: o.GetName()}
-			out[ref.Namespace] = append(out[ref.Namespace], filter{ref, at, sides})
+			out[ref.Namespace] = append(out[ref.Namespace], filter{ref, filterSpec{spec}, sides})
 		}
 	}
-	for o := range snapshot.Each[*istionetworkingv1alpha3.EnvoyFilter](c.OfMeshes[snapshot.EnvoyFilter]) {
-		add(snapshot.EnvoyFilter, o, envoyFilterSpec{&o.Spec}, patchedSides(&o.Spec))
+	for o := range snapshot.Each[*filtersv1alpha1.EnvoyFilter](c.OfMeshes[snapshot.EnvoyFilter]) {
+		add(snapshot.EnvoyFilter, o, &o.Spec, patchedSides(&o.Spec))
 	}
-	for o := range snapshot.Each[*istioextensionsv1alpha1.WasmPlugin](c.OfMeshes[snapshot.WasmPlugin]) {
-		sides := anySide
-		if len(o.Spec.Match) > 0 {
-			sides = nil
-			for _, m := range o.Spec.Match {
-				sides = append(sides, sidesOf(m.GetMode())...)
-			}
-		}
-		add(snapshot.WasmPlugin, o, &o.Spec, sides)
+	for o := range snapshot.Each[*filtersv1alpha1.WasmPlugin](c.OfMeshes[snapshot.WasmPlugin]) {
+		add(snapshot.WasmPlugin, o, &o.Spec, matchedSides(&o.Spec))
 	}
-	for o := range snapshot.Each[*istioextensionsv1alpha1.TrafficExtension](c.OfMeshes[snapshot.TrafficExtension]) {
-		sides := anySide
-		if len(o.Spec.Match) > 0 {
-			sides = nil
-			for _, m := range o.Spec.Match {
-				sides = append(sides, sidesOf(m.GetMode())...)
-			}
-		}
-		add(snapshot.TrafficExtension, o, trafficExtensionSpec{&o.Spec}, sides)
+	for o := range snapshot.Each[*filtersv1alpha1.TrafficExtension](c.OfMeshes[snapshot.TrafficExtension]) {
+		add(snapshot.TrafficExtension, o, &o.Spec, matchedSides(&o.Spec))
 	}
 	return out
 }
@@ -73,88 +56,93 @@ func (h *handWritten) Filters(of *snapshot.PodQuery, at snapshot.ProxySide) (out
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b snapshot.Intersection) int { return cmp.Or(a.Ref.Compare(b.Ref)) })
+	slices.SortFunc(out, func(a, b snapshot.Intersection) int { return a.Ref.Compare(b.Ref) })
 	return out
 }
 
-// sidesOf is where a selector of traffic acts: gateways are clients (Istio, workloadModeForListenerClass).
-func sidesOf(mode typev1beta1.WorkloadMode) []snapshot.ProxySide {
-	switch mode {
-	case typev1beta1.WorkloadMode_CLIENT:
-		return []snapshot.ProxySide{snapshot.SideOutbound, snapshot.SideGateway}
-	case typev1beta1.WorkloadMode_SERVER:
-		return []snapshot.ProxySide{snapshot.SideInbound}
+// matchedSides is where selectors of traffic have an object act; without any, everywhere. Gateways are clients (Istio,
+// workloadModeForListenerClass).
+func matchedSides(s *filtersv1alpha1.Spec) (out []snapshot.ProxySide) {
+	for _, m := range s.Match {
+		switch m.Mode {
+		case typev1beta1.WorkloadMode_CLIENT.String():
+			out = append(out, snapshot.SideOutbound, snapshot.SideGateway)
+		case typev1beta1.WorkloadMode_SERVER.String():
+			out = append(out, snapshot.SideInbound)
+		default:
+			return anySide
+		}
 	}
-	return anySide
+	if len(s.Match) == 0 {
+		return anySide
+	}
+	return out
 }
 
 // patchedSides is where the patches of an EnvoyFilter act. Those for waypoints concern no sidecar.
-func patchedSides(o *networking.EnvoyFilter) (out []snapshot.ProxySide) {
-	for _, p := range o.ConfigPatches {
-		switch p.GetMatch().GetContext() {
-		case networking.EnvoyFilter_ANY:
+func patchedSides(s *filtersv1alpha1.Spec) (out []snapshot.ProxySide) {
+	for _, p := range s.ConfigPatches {
+		switch p.Match.Context {
+		case "", networking.EnvoyFilter_ANY.String():
 			return anySide
-		case networking.EnvoyFilter_SIDECAR_INBOUND:
+		case networking.EnvoyFilter_SIDECAR_INBOUND.String():
 			out = append(out, snapshot.SideInbound)
-		case networking.EnvoyFilter_SIDECAR_OUTBOUND:
+		case networking.EnvoyFilter_SIDECAR_OUTBOUND.String():
 			out = append(out, snapshot.SideOutbound)
-		case networking.EnvoyFilter_GATEWAY:
+		case networking.EnvoyFilter_GATEWAY.String():
 			out = append(out, snapshot.SideGateway)
 		}
 	}
 	return out
 }
 
-// envoyFilterSpec names its selector as other objects do.
-type envoyFilterSpec struct{ *networking.EnvoyFilter }
+// filterSpec names what it is for as other objects do.
+type filterSpec struct{ *filtersv1alpha1.Spec }
 
-func (s envoyFilterSpec) GetSelector() *typev1beta1.WorkloadSelector {
-	return &typev1beta1.WorkloadSelector{MatchLabels: s.GetWorkloadSelector().GetLabels()}
+func (s filterSpec) GetSelector() *typev1beta1.WorkloadSelector {
+	switch {
+	case s.Selector != nil:
+		return &typev1beta1.WorkloadSelector{MatchLabels: s.Selector.MatchLabels}
+	case s.WorkloadSelector != nil:
+		return &typev1beta1.WorkloadSelector{MatchLabels: s.WorkloadSelector.Labels}
+	}
+	return nil
 }
 
-func (envoyFilterSpec) GetTargetRef() *typev1beta1.PolicyTargetReference { return nil }
+func (s filterSpec) GetTargetRef() *typev1beta1.PolicyTargetReference {
+	if s.TargetRef == nil {
+		return nil
+	}
+	return targetOf(*s.TargetRef)
+}
 
-// trafficExtensionSpec has no older field for one target.
-type trafficExtensionSpec struct{ *extensions.TrafficExtension }
+func (s filterSpec) GetTargetRefs() (out []*typev1beta1.PolicyTargetReference) {
+	for _, t := range s.TargetRefs {
+		out = append(out, targetOf(t))
+	}
+	return out
+}
 
-func (trafficExtensionSpec) GetTargetRef() *typev1beta1.PolicyTargetReference { return nil }
+func targetOf(t filtersv1alpha1.Target) *typev1beta1.PolicyTargetReference {
+	return &typev1beta1.PolicyTargetReference{Group: t.Group, Kind: t.Kind, Name: t.Name, Namespace: t.Namespace}
+}
 
-func stripEnvoyFilter(o *istionetworkingv1alpha3.EnvoyFilter) {
+// stripEnvoyFilter keeps of an EnvoyFilter each place where it acts once, and no annotation.
+func stripEnvoyFilter(o *filtersv1alpha1.EnvoyFilter) {
 	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, named(o.ObjectMeta)
-	o.Status.Reset()
-	selector, targets := o.Spec.WorkloadSelector, o.Spec.TargetRefs
-	var patches []*networking.EnvoyFilter_EnvoyConfigObjectPatch
+	var patches []filtersv1alpha1.Patch
 	for _, p := range o.Spec.ConfigPatches {
-		context := p.GetMatch().GetContext()
-		if !slices.ContainsFunc(patches, func(had *networking.EnvoyFilter_EnvoyConfigObjectPatch) bool { return had.Match.Context == context }) {
-			patches = append(patches, &networking.EnvoyFilter_EnvoyConfigObjectPatch{Match: &networking.EnvoyFilter_EnvoyConfigObjectMatch{Context: context}})
+		if !slices.Contains(patches, p) {
+			patches = append(patches, p)
 		}
 	}
-	o.Spec.Reset()
-	o.Spec.TargetRefs, o.Spec.ConfigPatches = targets, patches
-	if selector != nil {
-		o.Spec.WorkloadSelector = &networking.WorkloadSelector{Labels: selector.Labels}
-	}
+	o.Spec.ConfigPatches = patches
 }
 
-func stripWasmPlugin(o *istioextensionsv1alpha1.WasmPlugin) {
+func stripWasmPlugin(o *filtersv1alpha1.WasmPlugin) {
 	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, named(o.ObjectMeta)
-	o.Status.Reset()
-	selector, target, targets, match := o.Spec.Selector, o.Spec.TargetRef, o.Spec.TargetRefs, o.Spec.Match
-	o.Spec.Reset()
-	o.Spec.Selector, o.Spec.TargetRef, o.Spec.TargetRefs = selector, target, targets
-	for _, m := range match {
-		o.Spec.Match = append(o.Spec.Match, &extensions.WasmPlugin_TrafficSelector{Mode: m.GetMode()})
-	}
 }
 
-func stripTrafficExtension(o *istioextensionsv1alpha1.TrafficExtension) {
+func stripTrafficExtension(o *filtersv1alpha1.TrafficExtension) {
 	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, named(o.ObjectMeta)
-	o.Status.Reset()
-	selector, targets, match := o.Spec.Selector, o.Spec.TargetRefs, o.Spec.Match
-	o.Spec.Reset()
-	o.Spec.Selector, o.Spec.TargetRefs = selector, targets
-	for _, m := range match {
-		o.Spec.Match = append(o.Spec.Match, &extensions.TrafficSelector{Mode: m.GetMode()})
-	}
 }
