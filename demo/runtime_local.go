@@ -94,7 +94,7 @@ func (r *localRuntime) StartProxies(ctx context.Context, clusters []Cluster) (*p
 		if err != nil {
 			return nil, "", err
 		}
-		list = append(list, proxies.Cluster{Name: c.Name(), Index: opened.Index(), Kubeconfig: c.Kubeconfig(), Istiod: opened.Istiod()})
+		list = append(list, proxies.Cluster{Name: c.Name(), Index: opened.Index(), Kubeconfig: c.Kubeconfig(), Istiod: opened.Istiod(), Kubelet: local.KubeletServerOf(opened)})
 	}
 	plane, err := proxies.Start(ctx, r.guard, filepath.Join(r.dir, proxiesDir), r.programs, r.meshctl, list)
 	return plane, "", err

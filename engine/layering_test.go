@@ -27,6 +27,7 @@ type floor struct {
 
 // floors lists the house from the ground up. A new package is placed here.
 var floors = []floor{
+	{pure: true, packages: []string{"engine/envoy"}},
 	{pure: true, packages: []string{"engine/api"}},
 	{pure: true, packages: []string{"engine/snapshot"}},
 	{pure: true, packages: []string{"engine/access"}},

@@ -34,6 +34,9 @@ type Options struct {
 	RemoteContexts []string
 	// Timeout bounds each request.
 	Timeout time.Duration
+	// Proxies is how many pairs of a caller and a service are looked at in proxies; 0 looks at none. Seed draws them.
+	Proxies int
+	Seed    uint64
 }
 
 // formatShort lists the problems only.
@@ -50,6 +53,12 @@ be checked because of a failure is counted below that: the cause comes first.
 
 With --wait, the checks are made again until none fails.
 
+With --proxies, a sample of callers and services is drawn, and for each pair a
+request is evaluated on what the proxies of their pods hold, as by "meshctl why
+--proxy". That is read by port-forward and with your own credential, and is the
+last word on what is in force. The seed of the sample is printed; with --seed,
+it is drawn again.
+
 With --pre, it is checked before anything is written whether meshctl can be
 installed in the management cluster, and whether the clusters of
 --remote-context can be registered.
@@ -62,6 +71,9 @@ const example = `  # Check everything
 
   # Wait until all is well, at most two minutes, as in a pipeline
   meshctl check --wait 2m --strict -o short
+
+  # Look at what the proxies hold about 20 callers and services, too
+  meshctl check --proxies 20
 
   # Check before installing
   meshctl check --pre --context cluster-1 --remote-context cluster-2`
@@ -101,6 +113,11 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	flags.BoolVar(&opts.Pre, "pre", false, "check whether meshctl can be installed")
 	flags.StringSliceVar(&opts.RemoteContexts, "remote-context", nil, "with --pre: `context` of a cluster to be registered; may be repeated")
 	flags.DurationVar(&opts.Timeout, "timeout", registration.DefaultCheckTimeout, "how long to wait for the answer of a cluster or gateway")
+	flags.IntVar(&opts.Proxies, "proxies", 0, "look at the proxies of this `number` of callers and services, too")
+	flags.Uint64Var(&opts.Seed, "seed", 0, "with --proxies: draw the sample with this `seed` (default: one that differs each time)")
+	for _, other := range []string{"dir", "snapshot", "pre"} {
+		cmd.MarkFlagsMutuallyExclusive("proxies", other)
+	}
 	_ = cmd.RegisterFlagCompletionFunc("remote-context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		names, _ := cmdutil.Contexts(opts.Source.Kube.Kubeconfig)
 		return names, cobra.ShellCompDirectiveNoFileComp
@@ -116,6 +133,10 @@ func (o *Options) validate() error {
 	switch {
 	case len(o.RemoteContexts) > 0 && !o.Pre:
 		return cmdutil.FlagErrorf("--remote-context goes with --pre; registered clusters are checked without it")
+	case o.Proxies < 0 || o.Proxies > maxProxies:
+		return cmdutil.FlagErrorf("--proxies %d: want a number from 1 to %d", o.Proxies, maxProxies)
+	case o.Seed != 0 && o.Proxies == 0:
+		return cmdutil.FlagErrorf("--seed goes with --proxies")
 	case o.Timeout <= 0:
 		return cmdutil.FlagErrorf("--timeout must be greater than 0")
 	case o.Wait < 0:
@@ -124,10 +145,16 @@ func (o *Options) validate() error {
 	return nil
 }
 
+// maxProxies bounds a sample.
+const maxProxies = 1000
+
 // waitPause is the pause between two checkups.
 const waitPause = time.Second
 
 func run(ctx context.Context, o *Options) error {
+	if o.Proxies > 0 && o.Seed == 0 {
+		o.Seed = uint64(o.Source.Factory.Now().UnixMilli())
+	}
 	progress := cmdutil.NewProgress(o.Streams)
 	if o.Source.Dir == "" {
 		progress.Start("Checking")
@@ -187,7 +214,7 @@ func (o *Options) check(ctx context.Context) (*explain.Checkup, error) {
 	}
 	options := check.Options{
 		Config: management.Config, Context: o.Source.Kube.Context, Namespace: o.Source.Namespace, Version: o.Source.Factory.Version.Tag(),
-		UserAgent: management.Config.UserAgent, Timeout: o.Timeout, Detours: management.Detours,
+		UserAgent: management.Config.UserAgent, Timeout: o.Timeout, Detours: management.Detours, Proxies: o.Proxies, Seed: o.Seed,
 	}
 	if o.Pre {
 		candidates, err := o.candidates()
@@ -219,6 +246,9 @@ func Checkup(ctx context.Context, management reading.Management, options check.O
 	facts.Serving = reading.WithoutLease(facts.Serving, read.Input)
 	index := read.Index(nil)
 	facts.Gateways = check.Gateways(ctx, index.MeshPlans(), options.Timeout)
+	if options.Proxies > 0 {
+		facts.Proxies = check.Sample(ctx, index, options)
+	}
 	return index.Checkup(facts), nil
 }
 

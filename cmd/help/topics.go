@@ -50,7 +50,8 @@ Fields marked (security), and all fields of an AccessPolicy, decide who may call
 or read.
 
 What decides beside policies is at the end. Answers follow it, name it and say
-UNKNOWN, or do not look at it.`
+UNKNOWN, or do not look at it. What proxies hold follows from all of it: ask
+them with "meshctl why --proxy".`
 
 const glooMeshIntro = `Where meshctl deliberately differs from Gloo Mesh 1.x. Its API and its manifests
 are the same; the behaviour below is not.`

@@ -10,12 +10,15 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/check"
 	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/reading"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -27,6 +30,8 @@ type Options struct {
 	// From is the name of a workload, and To that of a service or its host.
 	From, To string
 	Request  explain.Request
+	// Proxy: the proxies of the pods are asked, too.
+	Proxy bool
 	// headers are the values of --header.
 	headers []string
 }
@@ -44,13 +49,24 @@ given.
 
 The answer follows from the objects that were discovered and from the policies:
 no request is sent. It comes from the management cluster or, with --dir, from a
-folder of manifests.`
+folder of manifests.
+
+With --proxy, the configuration that proxies hold is read, too, by port-forward
+and with your own credential, and the same request is evaluated on it: at one
+pod of FROM, at one pod of each workload where it ends, and at the gateways
+between them. Where that differs from what follows from the objects, the object
+that makes the difference is named. What proxies hold is in force: with --proxy,
+only requests that they let in, and of which the objects say the same or know
+nothing, count as allowed.`
 
 const example = `  # Say whether productpage may read a review, and which reviews it gets
   meshctl why productpage-v1 reviews GET /reviews/1
 
   # The same for the requests of a user
   meshctl why productpage-v1 reviews GET /reviews/1 --header 'end-user: jason'
+
+  # Compare that with what the proxies of the pods hold
+  meshctl why productpage-v1 reviews GET /reviews/1 --proxy --clusters
 
   # A service of another cluster, by its host name, as JSON
   meshctl why productpage-v1 reviews.bookinfo.svc.cluster-2.global -o json`
@@ -83,6 +99,10 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	opts.Output.Prints(cmdutil.Form{Value: explain.Why{}})
 	opts.Source.AddFlags(cmd)
 	opts.Source.AddClustersFlag(cmd)
+	cmd.Flags().BoolVar(&opts.Proxy, "proxy", false, "evaluate the request on what the proxies of the pods hold, too")
+	for _, file := range []string{"dir", "snapshot"} {
+		cmd.MarkFlagsMutuallyExclusive("proxy", file)
+	}
 	cmd.Flags().StringArrayVar(&opts.headers, "header", nil, "a `header` of the request, as 'NAME: VALUE' or NAME=VALUE; may be repeated for other headers")
 	cmd.Flags().Uint32Var(&opts.Request.Port, "port", 0, "`port` of the service (default: its first one for HTTP)")
 	return cmd
@@ -194,12 +214,12 @@ func cutHeader(text string) (name, value string, ok bool) {
 }
 
 func run(ctx context.Context, o *Options) error {
-	reading, err := o.Source.ReadInForce(ctx, o.Streams)
+	read, err := o.Source.ReadInForce(ctx, o.Streams)
 	if err != nil {
 		return err
 	}
 	translator := engine.New(engine.Options{})
-	index := reading.Index(translator)
+	index := read.Index(translator)
 	from, err := cmdutil.Pick(index, snapshot.Workload, o.From)
 	if err != nil {
 		return err
@@ -208,20 +228,41 @@ func run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	answer, err := reading.Why(translator, index, from, to, o.Request)
+	answer, err := read.Why(translator, index, from, to, o.Request)
 	if err != nil {
 		return err
 	}
 	if answer == nil {
 		return cmdutil.NotFoundErrorf("workload %s: its mesh was not found; see: meshctl describe workload %s", from.Name, from.Name)
 	}
+	if o.Proxy {
+		if err := o.askProxies(ctx, read, index, answer); err != nil {
+			return err
+		}
+	}
 	if err := o.Output.Print(o.Streams.Out, answer, func(out io.Writer) error {
 		return cmdutil.PrintPage(out, o.Output.Painter(o.Streams), answer.Page())
 	}); err != nil {
 		return err
 	}
-	if answer.Verdict != explain.Allowed {
+	if !answer.IsAllowed() {
 		return cmdutil.ErrFindings
 	}
 	return nil
 }
+
+// askProxies adds what the proxies of the pods hold to an answer.
+func (o *Options) askProxies(ctx context.Context, read *reading.Reading, index *explain.Index, answer *explain.Why) error {
+	management, err := o.Source.Management()
+	if err != nil {
+		return err
+	}
+	progress := cmdutil.NewProgress(o.Streams)
+	progress.Start("Reading the proxies")
+	explain.AddProxies(index, answer, check.NewProxies(ctx, management.Detours, read.Input.Management.KubernetesClusters, proxyTimeout))
+	progress.End(ctx.Err())
+	return ctx.Err()
+}
+
+// proxyTimeout bounds each request for a proxy.
+const proxyTimeout = 20 * time.Second

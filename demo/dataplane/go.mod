@@ -8,6 +8,8 @@ require (
 	istio.io/istio v0.0.0-20260827124520-eed52ebb66ad
 )
 
+require k8s.io/cri-streaming v0.36.3
+
 require (
 	github.com/containernetworking/plugins v1.9.1 // indirect
 	github.com/docker/cli v29.5.2+incompatible // indirect
@@ -15,10 +17,12 @@ require (
 	github.com/envoyproxy/go-control-plane/envoy v1.40.0 // indirect
 	github.com/mdlayher/netlink v1.7.3-0.20250113171957-fbb4dce95f42 // indirect
 	github.com/mdlayher/socket v0.5.1 // indirect
+	github.com/moby/spdystream v0.5.1 // indirect
 	github.com/onsi/ginkgo/v2 v2.28.1 // indirect
 	github.com/spf13/cobra v1.10.2 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
 	gotest.tools/v3 v3.5.1 // indirect
+	k8s.io/streaming v0.36.3 // indirect
 	sigs.k8s.io/knftables v0.0.21 // indirect
 )
 
@@ -127,7 +131,7 @@ require (
 	k8s.io/client-go v0.36.3
 	k8s.io/klog/v2 v2.140.0 // indirect
 	k8s.io/kube-openapi v0.0.0-20260501160325-927ab1f70cd6 // indirect
-	k8s.io/utils v0.0.0-20260319190234-28399d86e0b5 // indirect
+	k8s.io/utils v0.0.0-20260319190234-28399d86e0b5
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.0 // indirect

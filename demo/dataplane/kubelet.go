@@ -44,6 +44,8 @@ type clusterConfig struct {
 	Kubeconfig string `json:"kubeconfig"`
 	// Istiod is the address of istiod's port for proxies with TLS.
 	Istiod string `json:"istiod"`
+	// Kubelet is where the API server reaches the pods; without an address, it does not.
+	Kubelet kubeletConfig `json:"kubelet"`
 }
 
 // node stands in for the kubelets of all clusters: it follows the pods that have a
@@ -118,6 +120,14 @@ func (n *node) run(ctx context.Context, path string) error {
 	}
 	for _, c := range n.clusters {
 		if err := n.follow(ctx, c); err != nil {
+			return fmt.Errorf("cluster %s: %w", c.Name, err)
+		}
+	}
+	for _, c := range n.clusters {
+		if c.Kubelet.Address == "" {
+			continue
+		}
+		if err := n.serveKubelet(ctx, c); err != nil {
 			return fmt.Errorf("cluster %s: %w", c.Name, err)
 		}
 	}

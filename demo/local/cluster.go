@@ -92,6 +92,29 @@ func (c *Cluster) Index() int { return c.state.Index }
 // Istiod returns the address of istiod's port for proxies with TLS.
 func (c *Cluster) Istiod() string { return c.address("istiod-grpcs") }
 
+// KubeletServer is how the API server reaches the pods that package proxies runs.
+type KubeletServer struct {
+	// Address is that of the port that the status of the nodes names; empty if none does.
+	Address string `json:"address"`
+	// Certificate and Key are files of the kubelet's own, and CA that of the authority that signed
+	// the certificate of the API server, whose common name is Client.
+	Certificate string `json:"certificate"`
+	Key         string `json:"key"`
+	CA          string `json:"ca"`
+	Client      string `json:"client"`
+}
+
+// KubeletServerOf returns where a kubelet of the cluster serves its API server.
+func KubeletServerOf(c *Cluster) KubeletServer {
+	if c.port(kubelet) == 0 {
+		return KubeletServer{} // created by an older version
+	}
+	return KubeletServer{
+		Address: c.address(kubelet), Certificate: c.pki.file(kubeletPair + ".crt"), Key: c.pki.file(kubeletPair + ".key"),
+		CA: c.pki.file("ca.crt"), Client: kubeletClient,
+	}
+}
+
 // Name returns the cluster's name.
 func (c *Cluster) Name() string { return c.state.Name }
 

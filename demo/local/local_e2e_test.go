@@ -22,6 +22,7 @@ import (
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/shard"
 	"github.com/meshctl/meshctl/demo/waittest"
+	"github.com/meshctl/meshctl/engine/envoy"
 )
 
 // TestTwoClusters covers the base of a demo: two clusters with Istio, sidecars that
@@ -164,7 +165,9 @@ func assertProxies(ctx context.Context, t *testing.T, c *local.Cluster) {
 				require.ErrorContains(t, err, "it has no container istio-proxy")
 				continue
 			}
-			config, err := c.Proxy(ctx, namespace, pod.GetName())
+			data, err := c.Proxy(ctx, namespace, pod.GetName())
+			require.NoError(t, err)
+			config, err := envoy.Parse(data)
 			require.NoError(t, err)
 			proxies++
 			endpoints := config.EndpointsOf("outbound|9080||" + ratings)

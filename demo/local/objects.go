@@ -64,7 +64,17 @@ func (c *Cluster) createNodes(ctx context.Context) error {
 func (c *Cluster) node(i int) *unstructured.Unstructured {
 	region := regions()[(c.state.Index-1)%len(regions())]
 	name := fmt.Sprintf("%s-node-%d", c.Name(), i)
+	addresses := []any{map[string]any{"type": "InternalIP", "address": fmt.Sprintf("198.51.100.%d", c.state.Index*16+i)}}
+	status := map[string]any{}
+	if c.state.RealProxies {
+		// One kubelet serves all nodes.
+		addresses = append(addresses, map[string]any{"type": "InternalDNS", "address": "localhost"},
+			// Without one, kwok removes all addresses (its stage node-initialize).
+			map[string]any{"type": "Hostname", "address": name})
+		status["daemonEndpoints"] = map[string]any{"kubeletEndpoint": map[string]any{"Port": int64(c.port(kubelet))}}
+	}
 	room := map[string]any{"cpu": "256", "memory": "1Ti", "pods": "10000", "ephemeral-storage": "1Ti"}
+	status["capacity"], status["allocatable"], status["addresses"] = room, room, addresses
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Node",
 		"metadata": map[string]any{
@@ -77,9 +87,6 @@ func (c *Cluster) node(i int) *unstructured.Unstructured {
 				"topology.kubernetes.io/zone":   fmt.Sprintf("%s%c", region, 'a'+i-1),
 			},
 		},
-		"status": map[string]any{
-			"capacity": room, "allocatable": room,
-			"addresses": []any{map[string]any{"type": "InternalIP", "address": fmt.Sprintf("198.51.100.%d", c.state.Index*16+i)}},
-		},
+		"status": status,
 	}}
 }

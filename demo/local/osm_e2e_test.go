@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/meshctl/meshctl/demo/envoy"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/shard"
 	"github.com/meshctl/meshctl/demo/waittest"
+	"github.com/meshctl/meshctl/engine/envoy"
 )
 
 // TestOpenServiceMesh: osm-controller rejects invalid objects and configures
@@ -68,7 +68,11 @@ func assertConfigured(ctx context.Context, t *testing.T, c *local.Cluster, clien
 	t.Helper()
 	pod := podOf(ctx, t, client, app)
 	waittest.NoError(t, "the proxy of "+app+" has its configuration", func() error {
-		config, err := c.Proxy(ctx, "shop", pod)
+		data, err := c.Proxy(ctx, "shop", pod)
+		if err != nil {
+			return err
+		}
+		config, err := envoy.Parse(data)
 		if err != nil {
 			return err
 		}

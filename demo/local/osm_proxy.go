@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/meshctl/meshctl/demo/envoy"
 	"github.com/meshctl/meshctl/demo/files"
 	"github.com/meshctl/meshctl/demo/kube"
 )
@@ -26,7 +25,7 @@ const (
 // osmProxy gets the configuration of the proxy of a pod from osm-controller. The
 // controller identifies a proxy by its certificate. The injector would have issued
 // it; here it is issued in the same way, with the root of the mesh.
-func (c *Cluster) osmProxy(ctx context.Context, client *kube.Client, pod *unstructured.Unstructured) (*envoy.Config, error) {
+func (c *Cluster) osmProxy(ctx context.Context, client *kube.Client, pod *unstructured.Unstructured) ([]byte, error) {
 	secret, err := client.Get(ctx, kube.Secrets(), osmNamespace, osmRoot)
 	if err != nil {
 		return nil, err
@@ -52,14 +51,10 @@ func (c *Cluster) osmProxy(ctx context.Context, client *kube.Client, pod *unstru
 		}
 	}
 	ip, _, _ := unstructured.NestedString(pod.Object, "status", "podIP")
-	out, err := c.helperOutput(ctx, nil, "xds", xdsTimeout, "--address="+c.address("osm-ads"),
+	return c.helperOutput(ctx, nil, "xds", xdsTimeout, "--address="+c.address("osm-ads"),
 		"--node="+fmt.Sprintf("%s/%s/%s/%s", id, ip, account, pod.GetNamespace()),
 		"--ca="+filepath.Join(dir, "ca"), "--cert="+filepath.Join(dir, "cert"), "--key="+filepath.Join(dir, "key"),
 		"--server-name=ads."+osmTrustDomain)
-	if err != nil {
-		return nil, err
-	}
-	return envoy.Parse(out)
 }
 
 // osmAuthority reads the root of the mesh from its Secret.

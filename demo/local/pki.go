@@ -170,6 +170,12 @@ func (p pki) create(cluster, server string) error {
 	if err := p.writePair(kubernetes, "apiserver", pkix.Name{CommonName: "kube-apiserver"}); err != nil {
 		return err
 	}
+	if err := p.writePair(kubernetes, kubeletPair, pkix.Name{CommonName: "system:node:local", Organization: []string{"system:nodes"}}); err != nil {
+		return err
+	}
+	if err := p.writePair(kubernetes, kubeletClientPair, pkix.Name{CommonName: kubeletClient}); err != nil {
+		return err
+	}
 	if err := p.createServiceAccountKeys(); err != nil {
 		return err
 	}

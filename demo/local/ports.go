@@ -18,6 +18,7 @@ func portNames() map[string][]string {
 	return map[string][]string{
 		Etcd:          {"etcd", "etcd-peer"},
 		APIServer:     {"kube-apiserver"},
+		kubelet:       {"kubelet"},
 		Istiod:        {"istiod-http", "istiod-https", "istiod-grpc", "istiod-grpcs", "istiod-monitoring", "istiod-ctrlz"},
 		OSMController: {"osm-ads", "osm-webhook", "osm-http"},
 	}

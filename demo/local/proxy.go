@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/meshctl/meshctl/demo/envoy"
 	"github.com/meshctl/meshctl/demo/kube"
 )
 
@@ -22,11 +21,12 @@ const istioProxy = "istio-proxy"
 // Proxy gets the configuration that the control plane sends to the proxy of a pod.
 // The identity of the proxy is read from the pod: for Istio from the arguments and
 // the environment of its container, like the agent in the pod does, for Open
-// Service Mesh from a label.
+// Service Mesh from a label. It is JSON, as the role xds of the helper binary writes it and package
+// engine/envoy parses it.
 //
 // It returns when the configuration has everything that it refers to. It may not
 // have the latest changes in the API server yet; in that case, call it again.
-func (c *Cluster) Proxy(ctx context.Context, namespace, pod string) (*envoy.Config, error) {
+func (c *Cluster) Proxy(ctx context.Context, namespace, pod string) ([]byte, error) {
 	client, err := c.Client()
 	if err != nil {
 		return nil, err
@@ -42,11 +42,7 @@ func (c *Cluster) Proxy(ctx context.Context, namespace, pod string) (*envoy.Conf
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: pod %s/%s: %w", c.Name(), namespace, pod, err)
 	}
-	out, err := c.helperOutput(ctx, nil, "xds", xdsTimeout, "--address="+c.address("istiod-grpc"), "--node="+node, "--metadata="+metadata)
-	if err != nil {
-		return nil, err
-	}
-	return envoy.Parse(out)
+	return c.helperOutput(ctx, nil, "xds", xdsTimeout, "--address="+c.address("istiod-grpc"), "--node="+node, "--metadata="+metadata)
 }
 
 // istioNode returns the node id and the metadata of the proxy in a pod.

@@ -18,6 +18,18 @@ const (
 	OSMController     = "osm-controller"
 )
 
+// kubelet is where package proxies serves the API server, in clusters with real proxies. It is
+// none of the cluster's own processes.
+const kubelet = "kubelet"
+
+// Names of the certificates of the kubelet and of its only client (Kubernetes: PKI
+// certificates and requirements).
+const (
+	kubeletPair       = "kubelet"
+	kubeletClientPair = "apiserver-kubelet-client"
+	kubeletClient     = "kube-apiserver-kubelet-client"
+)
+
 func (c *Cluster) etcdArgs() []string {
 	client := "https://" + c.address("etcd")
 	peer := "https://" + c.address("etcd-peer")
@@ -35,7 +47,7 @@ func (c *Cluster) etcdArgs() []string {
 }
 
 func (c *Cluster) apiServerArgs() []string {
-	return []string{
+	args := []string{
 		"--bind-address=" + loopback, "--advertise-address=" + loopback,
 		"--secure-port=" + strconv.Itoa(c.port("kube-apiserver")),
 		"--etcd-servers=https://" + c.address("etcd"),
@@ -53,6 +65,15 @@ func (c *Cluster) apiServerArgs() []string {
 		// There is no kubelet to remove the not-ready taint of nodes.
 		"--disable-admission-plugins=TaintNodesByCondition",
 	}
+	if c.state.RealProxies {
+		args = append(args,
+			"--kubelet-certificate-authority="+c.pki.file("ca.crt"),
+			"--kubelet-client-certificate="+c.pki.file(kubeletClientPair+".crt"), "--kubelet-client-key="+c.pki.file(kubeletClientPair+".key"),
+			// The other addresses of nodes are for the networks of pods.
+			"--kubelet-preferred-address-types=InternalDNS",
+		)
+	}
+	return args
 }
 
 func (c *Cluster) controllerManagerArgs() []string {

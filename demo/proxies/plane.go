@@ -10,6 +10,7 @@ import (
 
 	"github.com/meshctl/meshctl/demo/files"
 	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/proc"
 )
 
@@ -22,6 +23,8 @@ type Cluster struct {
 	Kubeconfig string `json:"kubeconfig"`
 	// Istiod is the address of istiod's port for proxies with TLS.
 	Istiod string `json:"istiod"`
+	// Kubelet is how the API server of the cluster reaches the pods.
+	Kubelet local.KubeletServer `json:"kubelet"`
 }
 
 // configuration is the file that the process reads.

@@ -4,6 +4,7 @@
 //
 //	check.go     the management cluster and the registered ones
 //	gateways.go  the addresses of gateways
+//	proxies.go   what proxies hold
 //	pre.go       whether meshctl can be installed, and clusters registered
 package check
 
@@ -36,6 +37,9 @@ type Options struct {
 	// Timeout bounds each request to the management cluster, and the check of each
 	// registered one.
 	Timeout time.Duration
+	// Proxies is how many pairs of a caller and a service are looked at in proxies, drawn with Seed.
+	Proxies int
+	Seed    uint64
 	// Detours lead to clusters whose stored address cannot be dialled from here; nil for none.
 	Detours *registration.Detours
 }

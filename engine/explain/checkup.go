@@ -78,6 +78,8 @@ type CheckFacts struct {
 	Skew     []snapshot.Reason
 	Clusters []CheckedCluster
 	Gateways []CheckedGateway
+	// Proxies is a sample of what proxies hold; nil if none was taken.
+	Proxies *CheckedProxies
 }
 
 // CheckedCluster is a registered cluster as it was found from here.

@@ -56,6 +56,8 @@ type Why struct {
 	// Notes are sentences on what else decides.
 	Notes  []string         `json:"notes,omitempty"`
 	Issues []snapshot.Issue `json:"issues"`
+	// Proxies is what proxies do with it, by the configuration that they hold; nil if they were not asked.
+	Proxies *InProxies `json:"proxies,omitempty"`
 }
 
 // Outcome is where some of the requests end.

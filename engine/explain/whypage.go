@@ -15,6 +15,9 @@ func (w *Why) Page() Page {
 		[2]string{"Request", w.requestText()}, [2]string{"Identity", w.Identity},
 	)
 	page := Page{Title: w.From.Name + " to " + w.To.Name, Sections: []Section{answer}, Issues: w.Issues}
+	if w.Proxies != nil {
+		page.Sections = append(page.Sections, w.Proxies.sections()...)
+	}
 	sections := []Section{w.routeSection()}
 	if len(w.Outcomes) > 0 {
 		sections = append(sections, w.outcomeSection(), w.hopSection())
@@ -36,7 +39,10 @@ func (w *Why) Page() Page {
 
 // answerText is never a bare verdict where something was not looked at that may decide otherwise.
 func (w *Why) answerText() string {
+	p := w.Proxies
 	switch {
+	case p != nil && (!p.Agrees || w.Verdict != p.Verdict):
+		return string(w.Verdict) + " by the objects, " + string(p.Verdict) + " in the proxies"
 	case w.Verdict == Unknown:
 	case w.NotRead != "":
 		return string(w.Verdict) + ", as far as was read"

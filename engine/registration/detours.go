@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -60,16 +61,24 @@ func (d *Detours) Find(ctx context.Context, server string, uid types.UID) []stri
 	if d == nil || d.contexts == nil || uid == "" {
 		return nil
 	}
+	found := d.wait(ctx, uid)
+	if len(found) > 0 {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.taken[server] = found[0].Name
+	}
+	return addresses(found)
+}
+
+// wait waits for the first context that leads to a cluster, or for the answers of all.
+func (d *Detours) wait(ctx context.Context, uid types.UID) []Context {
 	d.once.Do(func() { go d.ask() })
 	for all := false; ; {
 		d.mu.Lock()
-		found, asked := d.found[uid], d.asked
-		if len(found) > 0 {
-			d.taken[server] = found[0].Name
-		}
+		found, asked := slices.Clone(d.found[uid]), d.asked
 		d.mu.Unlock()
 		if len(found) > 0 || all {
-			return addresses(found)
+			return found
 		}
 		select {
 		case <-ctx.Done():
@@ -79,6 +88,17 @@ func (d *Detours) Find(ctx context.Context, server string, uid types.UID) []stri
 			all = true
 		}
 	}
+}
+
+// Contexts returns those that lead to a cluster, by name, with the user's own credentials: the first that is found, and others that are by
+// then. None are returned if no context leads there, or for an empty UID.
+func (d *Detours) Contexts(ctx context.Context, uid types.UID) []Context {
+	if d == nil || d.contexts == nil || uid == "" {
+		return nil
+	}
+	found := d.wait(ctx, uid)
+	slices.SortFunc(found, func(a, b Context) int { return strings.Compare(a.Name, b.Name) })
+	return found
 }
 
 // ask asks the server of each context which cluster it is.

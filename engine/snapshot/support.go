@@ -145,6 +145,9 @@ type Dialect struct {
 	// from an object in place all that nobody looks at.
 	Reads map[Kind]func(APIObject)
 
+	// Proxies is how what proxies hold is read; nil if it is not.
+	Proxies *ProxyNames
+
 	// SPIFFE: proxies have certificates with SPIFFE identities, and check those of
 	// callers against the trust domains that their mesh accepts.
 	SPIFFE bool

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
-	"github.com/meshctl/meshctl/demo/envoy"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/apply"
+	"github.com/meshctl/meshctl/engine/envoy"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -203,7 +203,11 @@ func (w *environment) ask(ctx context.Context, plan *snapshot.Plan) (configs map
 	group.SetLimit(atOnce)
 	for _, p := range w.proxies {
 		group.Go(func() error {
-			config, err := w.clusters[p.cluster].Proxy(ctx, p.namespace, p.pod)
+			data, err := w.clusters[p.cluster].Proxy(ctx, p.namespace, p.pod)
+			if err != nil {
+				return err
+			}
+			config, err := envoy.Parse(data)
 			mu.Lock()
 			defer mu.Unlock()
 			configs[p.String()] = config

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/meshctl/meshctl/demo/envoy"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/envoy"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 

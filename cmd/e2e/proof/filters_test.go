@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/meshctl/meshctl/demo/envoy"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	"github.com/meshctl/meshctl/engine/envoy"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 

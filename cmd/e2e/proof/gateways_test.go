@@ -3,7 +3,7 @@ package proof
 import (
 	"slices"
 
-	"github.com/meshctl/meshctl/demo/envoy"
+	"github.com/meshctl/meshctl/engine/envoy"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 

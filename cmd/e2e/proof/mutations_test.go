@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/meshctl/meshctl/demo/envoy"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/envoy"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/meshctl/meshctl/demo/envoy"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/envoy"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/meshctl/meshctl/demo/envoy"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
@@ -22,6 +21,7 @@ import (
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/apply"
+	"github.com/meshctl/meshctl/engine/envoy"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
@@ -153,7 +153,11 @@ func (w *environment) convergeOSM(t *testing.T, name string, ready func(*snapsho
 		configs, count = map[string]*envoy.Config{}, 0
 		var wrong []string
 		for _, p := range w.proxies {
-			if configs[p.pod], err = w.clusters[p.cluster].Proxy(ctx, p.namespace, p.pod); err != nil {
+			data, err := w.clusters[p.cluster].Proxy(ctx, p.namespace, p.pod)
+			if err != nil {
+				return err
+			}
+			if configs[p.pod], err = envoy.Parse(data); err != nil {
 				return err
 			}
 			all := osmFacts(plan, p)

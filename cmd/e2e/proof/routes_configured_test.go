@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/meshctl/meshctl/demo/envoy"
+	"github.com/meshctl/meshctl/engine/envoy"
 )
 
 // configuredRoutes formats a virtual host like plannedRoutes. A setting that the Plan

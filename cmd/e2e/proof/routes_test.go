@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/meshctl/meshctl/demo/envoy"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/envoy"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 

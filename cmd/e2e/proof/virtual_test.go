@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/meshctl/meshctl/demo/envoy"
+	"github.com/meshctl/meshctl/engine/envoy"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/meshctl/meshctl/demo/envoy"
 	"github.com/meshctl/meshctl/demo/waittest"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/envoy"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -180,7 +180,9 @@ func (w *environment) outcomeDiffers(o *explain.Outcome, request envoy.Request, 
 			continue
 		}
 		for _, chain := range configs[p.String()].HTTPFilters(15006, request.Port) {
-			admitted := !slices.ContainsFunc(chain, func(f envoy.Filter) bool { return f.Name == httpRBAC && !f.TypedConfig.Rules.Admits(request) })
+			admitted := !slices.ContainsFunc(chain, func(f envoy.Filter) bool {
+				return f.Name == httpRBAC && f.TypedConfig.Rules.Decide(request).Answer != envoy.Yes
+			})
 			if admitted != (o.Verdict == explain.Allowed) {
 				return fmt.Sprintf("%s: admitted is %t, but the answer is %s: %s", p, admitted, o.Verdict, o.Reason)
 			}

@@ -212,7 +212,6 @@ func (e *environment) why(ctx context.Context, a ask) (*explain.Why, error) {
 	var out, errs bytes.Buffer
 	command.Stdout, command.Stderr = &out, &errs
 	err := command.Run()
-	const notAllowed = 5
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == notAllowed {
 		err = nil
 	}

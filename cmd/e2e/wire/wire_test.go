@@ -46,6 +46,7 @@ func TestPolicies(t *testing.T) {
 	wire(t, []wireCase{
 		{"fields of a TrafficPolicy", trafficPolicyFields},
 		{"answers of why", answers},
+		{"what proxies hold", proxiesHeld},
 		{"gRPC and TCP", protocols},
 		{"ServiceDependencies", dependencies},
 		{"lies are noticed", lies},

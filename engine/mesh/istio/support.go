@@ -39,7 +39,7 @@ var dialect = &snapshot.Dialect{
 		{What: "ambient mode", Regard: snapshot.Ignored, Note: "ztunnel and waypoints"},
 	},
 
-	Describe: describe, Inspect: inspect, Reads: reads, ByAge: byAge, Egress: snapshot.Sidecar,
+	Describe: describe, Inspect: inspect, Reads: reads, ByAge: byAge, Egress: snapshot.Sidecar, Proxies: proxyNames,
 	SPIFFE: true,
 	Principal: func(trustDomain, namespace, account string) string {
 		return "spiffe://" + trustDomain + "/ns/" + namespace + "/sa/" + account

@@ -14,6 +14,8 @@ type Config struct {
 	Clusters  []Cluster
 	Endpoints []ClusterLoadAssignment
 	Secrets   []Secret
+	// Refused are the updates that the proxy refused, with its reasons: it goes on with what it had.
+	Refused []string
 }
 
 // Parse reads the output of the role xds of the helper binary.
@@ -87,7 +89,7 @@ func (c *Config) EndpointsOf(cluster string) []Endpoint {
 			out = append(out, Endpoint{
 				Address: socket.Address, Port: socket.PortValue, Weight: lb.LoadBalancingWeight,
 				Priority: group.Priority, GroupWeight: group.LoadBalancingWeight, Locality: group.Locality,
-				Metadata: lb.Metadata.FilterMetadata,
+				Metadata: lb.Metadata.FilterMetadata, Unhealthy: slices.Contains([]string{"UNHEALTHY", "DRAINING", "TIMEOUT"}, lb.HealthStatus),
 			})
 		}
 	}

@@ -6,13 +6,18 @@ import "encoding/json"
 type RouteConfiguration struct {
 	Name         string
 	VirtualHosts []VirtualHost
+
+	unknown []string
 }
 
 // VirtualHost has the routes of some hosts.
 type VirtualHost struct {
-	Name    string
-	Domains []string
-	Routes  []Route
+	Name                 string
+	Domains              []string
+	Routes               []Route
+	TypedPerFilterConfig map[string]json.RawMessage
+
+	unknown []string
 }
 
 // Route is what happens to requests that match; the first matching route is used.
@@ -27,6 +32,22 @@ type Route struct {
 	ResponseHeadersToRemove []string
 	// TypedPerFilterConfig has faults, CORS and more, by filter.
 	TypedPerFilterConfig map[string]json.RawMessage
+
+	// DirectResponse and Redirect answer requests in place of Route.
+	DirectResponse *struct{ Status uint32 }
+	Redirect       json.RawMessage
+	Metadata       Metadata
+
+	unknown []string
+}
+
+// Metadata says where a control plane has something from.
+type Metadata struct{ FilterMetadata map[string]json.RawMessage }
+
+// FaultAbort answers a share of requests with a status (envoy.extensions.filters.http.fault.v3.FaultAbort).
+type FaultAbort struct {
+	HTTPStatus uint32
+	Percentage FractionalPercent
 }
 
 // RouteMatch says which requests a route matches.
@@ -38,6 +59,8 @@ type RouteMatch struct {
 	CaseSensitive   *bool
 	Headers         []HeaderMatcher
 	QueryParameters []QueryParameterMatcher
+
+	unknown []string
 }
 
 // HeaderMatcher is a condition on a header.
@@ -51,6 +74,8 @@ type HeaderMatcher struct {
 	// TreatMissingHeaderAsEmpty: if false, a request without the header does not
 	// match, inverted or not.
 	TreatMissingHeaderAsEmpty bool
+
+	unknown []string
 }
 
 // QueryParameterMatcher is a condition on a query parameter.
@@ -58,6 +83,8 @@ type QueryParameterMatcher struct {
 	Name         string
 	StringMatch  *StringMatcher
 	PresentMatch bool
+
+	unknown []string
 }
 
 // StringMatcher has one field set.
@@ -65,12 +92,14 @@ type StringMatcher struct {
 	Exact, Prefix, Suffix, Contains string
 	SafeRegex                       struct{ Regex string }
 	IgnoreCase                      bool
+
+	unknown []string
 }
 
 // RouteAction sends requests somewhere.
 type RouteAction struct {
 	Cluster          string
-	WeightedClusters struct{ Clusters []ClusterWeight }
+	WeightedClusters WeightedClusters
 	Timeout          string
 	RetryPolicy      *RetryPolicy
 	// RequestMirrorPolicies are the targets of copies.
@@ -78,6 +107,8 @@ type RouteAction struct {
 	// HostRewriteLiteral replaces the request's host, unless it is empty.
 	HostRewriteLiteral string
 	HashPolicy         []json.RawMessage
+
+	unknown []string
 }
 
 // ClusterWeight is the weight of a cluster.
@@ -91,6 +122,15 @@ type ClusterWeight struct {
 	RequestHeadersToRemove  []string
 	ResponseHeadersToAdd    []HeaderOption
 	ResponseHeadersToRemove []string
+
+	unknown []string
+}
+
+// WeightedClusters are the clusters of an action that divides requests.
+type WeightedClusters struct {
+	Clusters []ClusterWeight
+
+	unknown []string
 }
 
 // Targets are the clusters of an action with their weights; a single one has

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/meshctl/meshctl/demo/envoy"
+	"github.com/meshctl/meshctl/engine/envoy"
 )
 
 // sample is a small proxy configuration, in the format of protojson.
@@ -39,7 +39,7 @@ const sample = `{
           ]}}],
           "principals": [
             {"andIds": {"ids": [{"orIds": {"ids": [{"authenticated": {"principalName": {"exact": "spiffe://x/ns/y/sa/z"}}}]}}]}},
-            {"filterState": {"key": "peer", "stringMatch": {"safeRegex": {"regex": ".*/ns/y/.*"}}}},
+            {"filterState": {"key": "io.istio.peer_principal", "stringMatch": {"safeRegex": {"regex": ".*/ns/y/.*"}}}},
             {"any": true},
             {"newer": {"than": "this"}}
           ]
@@ -123,7 +123,7 @@ func TestQuestions(t *testing.T) {
 	for _, p := range policy.Principals {
 		principals = append(principals, p.String())
 	}
-	assert.Equal(t, []string{"principal=spiffe://x/ns/y/sa/z", "peer~.*/ns/y/.*", "any", `{"newer":{"than":"this"}}`}, principals)
+	assert.Equal(t, []string{"principal=spiffe://x/ns/y/sa/z", "io.istio.peer_principal~.*/ns/y/.*", "any", `{"newer":{"than":"this"}}`}, principals)
 }
 
 func TestPercent(t *testing.T) {

@@ -1,5 +1,7 @@
 package envoy
 
+import "strings"
+
 // Cluster is a set of endpoints that are connected to in the same way.
 type Cluster struct {
 	Name             string
@@ -11,9 +13,12 @@ type Cluster struct {
 	// TransportSocketMatches matches.
 	TransportSocket        TransportSocket
 	TransportSocketMatches []struct {
-		Name            string
+		Name string
+		// Match are metadata of endpoints for which it is.
+		Match           map[string]any
 		TransportSocket TransportSocket
 	}
+	Metadata                  Metadata
 	UpstreamConnectionOptions struct{ TCPKeepalive *TCPKeepalive }
 	CommonLBConfig            struct{ HealthyPanicThreshold struct{ Value float64 } }
 }
@@ -35,21 +40,26 @@ type TCPKeepalive struct {
 // TransportSocket has the TLS settings of connections.
 type TransportSocket struct {
 	Name        string
-	TypedConfig struct {
-		Type             string `json:"@type"`
-		SNI              string
-		CommonTLSContext struct {
-			ALPNProtocols                  []string `json:"alpnProtocols"`
-			TLSCertificateSDSSecretConfigs []struct{ Name string }
-			// CombinedValidationContext has the names of which a server's certificate needs one.
-			CombinedValidationContext struct {
-				DefaultValidationContext struct {
-					MatchSubjectAltNames []struct{ Exact string }
-				}
+	TypedConfig SocketConfig
+}
+
+// SocketConfig is the configuration of a transport socket; Type says which.
+type SocketConfig struct {
+	Type             string `json:"@type"`
+	SNI              string
+	CommonTLSContext struct {
+		ALPNProtocols                  []string `json:"alpnProtocols"`
+		TLSCertificateSDSSecretConfigs []struct{ Name string }
+		// CombinedValidationContext has the names of which a server's certificate needs one.
+		CombinedValidationContext struct {
+			DefaultValidationContext struct {
+				MatchSubjectAltNames []struct{ Exact string }
 			}
 		}
 	}
 }
+
+func (s *SocketConfig) kind() string { return s.Type[strings.LastIndexAny(s.Type, "./")+1:] }
 
 // ClusterLoadAssignment has the endpoints of a cluster.
 type ClusterLoadAssignment struct {
@@ -61,6 +71,7 @@ type ClusterLoadAssignment struct {
 		LBEndpoints         []struct {
 			Endpoint            struct{ Address Address }
 			LoadBalancingWeight uint32
+			HealthStatus        string // UNKNOWN, the default, HEALTHY, UNHEALTHY, DRAINING, TIMEOUT, DEGRADED
 			Metadata            struct{ FilterMetadata map[string]any }
 		}
 	}
@@ -78,6 +89,8 @@ type Endpoint struct {
 	Weight, GroupWeight, Priority uint32
 	Locality                      Locality
 	Metadata                      map[string]any
+	// Unhealthy: no requests are sent to it.
+	Unhealthy bool
 }
 
 // Secret is a secret without its keys.

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/meshctl/meshctl/demo/envoy"
+	"github.com/meshctl/meshctl/engine/envoy"
 )
 
 func TestRouteFor(t *testing.T) {
@@ -59,13 +59,13 @@ func TestAdmits(t *testing.T) {
 				{"header": {"name": ":method", "stringMatch": {"exact": "GET"}}}, {"destinationPort": 9080}
 			]}}],
 			"principals": [{"andIds": {"ids": [
-				{"authenticated": {"principalName": {"safeRegex": {"regex": ".*/ns/a/.*"}}}}, {"notId": {"filterState": {"key": "peer", "stringMatch": {"exact": "spiffe://d/ns/a/sa/b"}}}}
+				{"authenticated": {"principalName": {"safeRegex": {"regex": ".*/ns/a/.*"}}}}, {"notId": {"filterState": {"key": "io.istio.peer_principal", "stringMatch": {"exact": "spiffe://d/ns/a/sa/b"}}}}
 			]}}]
 		},
 		"all of one": {"permissions": [{"any": true}], "principals": [{"authenticated": {"principalName": {"exact": "spiffe://d/ns/x/sa/y"}}}]}
 	}}`), &rules))
 	ask := func(method, path, principal string, port uint32) bool {
-		return rules.Admits(envoy.Request{Method: method, Path: path, Principal: principal, Port: port})
+		return rules.Decide(envoy.Request{Method: method, Path: path, Principal: principal, Port: port}).Answer == envoy.Yes
 	}
 	const caller = "spiffe://d/ns/a/sa/c"
 	assert.True(t, ask("GET", "/b/1", caller, 9080))
@@ -80,11 +80,39 @@ func TestAdmits(t *testing.T) {
 	rules.Action = "DENY"
 	assert.False(t, ask("GET", "/b/1", caller, 9080))
 	assert.True(t, ask("POST", "/b/1", caller, 9080))
-	assert.True(t, (*envoy.RBAC)(nil).Admits(envoy.Request{}))
-	assert.False(t, (&envoy.RBAC{}).Admits(envoy.Request{}))
-	assert.Panics(t, func() {
-		rules.Policies = map[string]envoy.RBACPolicy{}
-		require.NoError(t, json.Unmarshal([]byte(`{"policies": {"p": {"permissions": [{"newer": {"than": "this"}}], "principals": [{"any": true}]}}}`), &rules))
-		ask("GET", "/", caller, 1)
-	})
+	assert.Equal(t, envoy.Yes, (*envoy.RBAC)(nil).Decide(envoy.Request{}).Answer)
+	assert.Equal(t, envoy.No, (&envoy.RBAC{}).Decide(envoy.Request{}).Answer)
+}
+
+// TestUnknownDecides: what is not known decides only where nothing else does.
+func TestUnknownDecides(t *testing.T) {
+	t.Parallel()
+	const newer, all, none = `{"newer": {"than": "this"}}`, `{"any": true}`, `{"notRule": {"any": true}}`
+	for _, tt := range []struct {
+		action, permissions string
+		want                envoy.Answer
+		doubt               string
+	}{
+		{"ALLOW", newer, envoy.Unknown, `p: {"newer":{"than":"this"}}`},
+		{"DENY", newer, envoy.Unknown, `p: {"newer":{"than":"this"}}`},
+		{"ALLOW", newer + "," + all, envoy.Yes, ""},
+		{"DENY", newer + "," + all, envoy.No, ""},
+		{"ALLOW", `{"andRules": {"rules": [` + newer + "," + none + `]}}`, envoy.No, ""},
+		{"ALLOW", `{"notRule": ` + newer + `}`, envoy.Unknown, `p: not({"newer":{"than":"this"}})`},
+		{"ALLOW", `{"header": {"name": "x", "newMatch": "y"}}`, envoy.Unknown, "p: x?"},
+		{"ALLOW", `{"header": {"name": "user-agent", "stringMatch": {"prefix": "curl"}}}`, envoy.Unknown, "p: user-agent=curl*"},
+		{"ALLOW", `{"urlPath": {"path": {"custom": {}}}}`, envoy.Unknown, "p: path?"},
+		{"ALLOW", `{"urlPath": {"path": {"safeRegex": {"regex": "("}}}}`, envoy.Unknown, "p: path~("},
+		{"LOG", none, envoy.Yes, ""},
+		{"QUEUE", all, envoy.Unknown, "action QUEUE"},
+	} {
+		var rules envoy.RBAC
+		require.NoError(t, json.Unmarshal([]byte(`{"action": "`+tt.action+`", "policies": {"p": {"permissions": [`+tt.permissions+`], "principals": [{"any": true}]}}}`), &rules))
+		got := rules.Decide(envoy.Request{Method: "GET", Path: "/"})
+		assert.Equal(t, tt.want, got.Answer, "%s %s", tt.action, tt.permissions)
+		assert.Equal(t, tt.doubt, got.Doubt, "%s %s", tt.action, tt.permissions)
+	}
+	var rules envoy.RBAC
+	require.NoError(t, json.Unmarshal([]byte(`{"policies": {"p": {"permissions": [{"any": true}], "principals": [{"any": true}], "checkedCondition": {}}}}`), &rules))
+	assert.Equal(t, "p: checkedCondition", rules.Decide(envoy.Request{}).Doubt)
 }

@@ -1,0 +1,203 @@
+package envoy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Incoming is a connection as the proxy of the called pod sees it.
+type Incoming struct {
+	// Port is where the pod listens.
+	Port uint32
+	// TLS, with SNI and ALPN, as the other proxy connects.
+	TLS  bool
+	SNI  string
+	ALPN []string
+	// Plain are the protocols of connections without TLS, as a proxy detects them: http/1.1 for requests.
+	Plain []string
+}
+
+// Received is what the proxy of a called pod does.
+type Received struct {
+	Listener, Chain string
+	// HTTP: it sees requests; else connections.
+	HTTP bool
+	// Stopped is why it takes no such connection, or answers the request itself; empty if it passes it on.
+	Stopped string
+	Status  uint32
+	Passage Passage
+}
+
+// Receive says what a sidecar does with a request that comes by a connection.
+func (c *Config) Receive(in Incoming, r Request) Received {
+	out := Received{Passage: Passage{Answer: Yes}}
+	r.Port = in.Port
+	listener := c.inbound()
+	if listener == nil {
+		out.Stopped = "it has no inbound listener"
+		return out
+	}
+	out.Listener = listener.Name
+	chain, doubt := listener.chainFor(in)
+	switch {
+	case doubt != "":
+		out.Passage.doubt(doubt)
+		return out
+	case chain == nil:
+		out.Stopped = fmt.Sprintf("no filter chain is for connections %s to port %d", in.text(), in.Port)
+		return out
+	}
+	out.Chain = chain.Name
+	endsTLS := chain.TransportSocket.TypedConfig.kind() == "DownstreamTlsContext"
+	switch manager := chain.http(); {
+	case in.TLS && !endsTLS && manager != nil:
+		out.HTTP, out.Stopped = true, fmt.Sprintf("filter chain %s for port %d takes no TLS", chain.Name, in.Port)
+		return out
+	case !in.TLS && endsTLS:
+		out.Stopped = fmt.Sprintf("filter chain %s for port %d takes only TLS", chain.Name, in.Port)
+		return out
+	case !endsTLS:
+		r.Principal = ""
+	}
+	connection := pass(chain.Filters, Request{Principal: r.Principal, Port: in.Port})
+	out.Passage = connection
+	manager := chain.http()
+	if manager == nil || connection.Answer == No {
+		out.HTTP = manager != nil
+		return out
+	}
+	out.HTTP = true
+	out.Passage = pass(manager.HTTPFilters, r)
+	out.Passage.Doubts = append(connection.Doubts, out.Passage.Doubts...)
+	if out.Passage.Answer != No {
+		out.Passage.Answer = min(out.Passage.Answer, connection.Answer)
+	}
+	routes := manager.RouteConfig
+	if name := manager.RDS.RouteConfigName; name != "" {
+		routes = c.RouteConfiguration(name)
+	}
+	if routes == nil {
+		out.Passage.doubt("routes of its listener that are not known")
+		return out
+	}
+	var sent Sent
+	if vh := routes.search(r.Host, in.Port); vh == nil {
+		sent.Status, sent.Stopped = 404, "no virtual host is for "+r.Host
+	} else {
+		sent.Passage = out.Passage
+		for _, field := range routes.unknown {
+			sent.Passage.doubt("routes " + routes.Name + ": " + field)
+		}
+		sent.take(vh, r)
+		out.Passage = sent.Passage
+	}
+	out.Status, out.Stopped = sent.Status, sent.Stopped
+	return out
+}
+
+// inbound is the listener to which a sidecar's incoming connections are redirected; nil if there is none.
+func (c *Config) inbound() *Listener {
+	for i := range c.Listeners {
+		if l := &c.Listeners[i]; l.TrafficDirection == "INBOUND" && (l.Name == "virtualInbound" || l.Name == "inbound-listener") {
+			return l
+		}
+	}
+	return nil
+}
+
+func (in *Incoming) text() string {
+	if in.TLS {
+		return "with TLS"
+	}
+	return "without TLS"
+}
+
+// chainFor finds the filter chain of a connection: at each step, those that match most exactly stay (Envoy:
+// config.listener.v3.FilterChainMatch). Doubt is what is not known of the match.
+func (l *Listener) chainFor(in Incoming) (*FilterChain, string) {
+	transport, protocols := "raw_buffer", in.Plain
+	if in.TLS {
+		transport, protocols = "tls", in.ALPN
+	}
+	left := make([]*FilterChain, 0, len(l.FilterChains))
+	for i := range l.FilterChains {
+		left = append(left, &l.FilterChains[i])
+	}
+	left = narrow(left, func(m *ChainMatch) int { return exactly(m.DestinationPort == 0, m.DestinationPort == in.Port) })
+	for _, chain := range left {
+		if len(chain.FilterChainMatch.unknown) > 0 {
+			return nil, fmt.Sprintf("filter chain %s matches by %s", chain.Name, strings.Join(chain.FilterChainMatch.unknown, ", "))
+		}
+	}
+	left = narrow(left, func(m *ChainMatch) int { return byServerName(m.ServerNames, in.SNI) })
+	left = narrow(left, func(m *ChainMatch) int { return exactly(m.TransportProtocol == "", m.TransportProtocol == transport) })
+	left = narrow(left, func(m *ChainMatch) int {
+		return exactly(len(m.ApplicationProtocols) == 0, slices.ContainsFunc(m.ApplicationProtocols, func(p string) bool { return slices.Contains(protocols, p) }))
+	})
+	if len(left) == 0 {
+		return l.DefaultFilterChain, ""
+	}
+	return left[0], ""
+}
+
+// exactly ranks a condition: 2 if it is met, 1 if there is none, and else 0.
+func exactly(none, met bool) int {
+	switch {
+	case none:
+		return 1
+	case met:
+		return 2
+	}
+	return 0
+}
+
+// byServerName ranks the most exact name higher.
+func byServerName(names []string, sni string) int {
+	rank := exactly(len(names) == 0, false)
+	for _, name := range names {
+		switch {
+		case name == sni:
+			return 1 << 24
+		case strings.HasPrefix(name, "*") && strings.HasSuffix(sni, name[1:]):
+			rank = max(rank, 1+len(name))
+		}
+	}
+	return rank
+}
+
+// narrow keeps the chains of the highest rank that is not 0.
+func narrow(chains []*FilterChain, rank func(*ChainMatch) int) []*FilterChain {
+	best := 1
+	for _, c := range chains {
+		best = max(best, rank(&c.FilterChainMatch))
+	}
+	return slices.DeleteFunc(chains, func(c *FilterChain) bool { return rank(&c.FilterChainMatch) != best })
+}
+
+// PassOn is the cluster to which a gateway passes connections on without reading them; empty with the reason if it does not.
+func (c *Config) PassOn(in Incoming) (cluster string, p Passage, reason string) {
+	p.Answer = Yes
+	for i := range c.Listeners {
+		l := &c.Listeners[i]
+		if l.Address.SocketAddress.PortValue != in.Port {
+			continue
+		}
+		chain, doubt := l.chainFor(Incoming{TLS: in.TLS, SNI: in.SNI, ALPN: in.ALPN})
+		if doubt != "" {
+			p.doubt(doubt)
+			return "", p, ""
+		}
+		if chain == nil {
+			return "", p, "no filter chain is for server name " + in.SNI
+		}
+		p = pass(chain.Filters, Request{Port: in.Port})
+		for j := range chain.Filters {
+			if f := &chain.Filters[j].TypedConfig; f.Kind() == "TcpProxy" {
+				return f.Cluster, p, ""
+			}
+		}
+		return "", p, "its filter chain " + chain.Name + " passes nothing on"
+	}
+	return "", p, fmt.Sprintf("it has no listener for port %d", in.Port)
+}

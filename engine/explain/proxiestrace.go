@@ -1,0 +1,251 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/meshctl/meshctl/engine/envoy"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// targets follows the request to each target of its route.
+func (t *trace) targets(config *envoy.Config, sent *envoy.Sent, request envoy.Request) {
+	var sum float64
+	for _, target := range sent.Targets {
+		sum += float64(target.Weight)
+	}
+	for i := range sent.Targets {
+		if len(t.out.Outcomes) >= maxOutcomes {
+			t.note(fmt.Sprintf("the route has %s: not all were looked at", snapshot.Count(len(sent.Targets), "target")))
+			break
+		}
+		target := &sent.Targets[i]
+		outcome := ProxyOutcome{Share: whole, Target: clip(target.Name)}
+		if sum > 0 {
+			outcome.Share = whole * float64(target.Weight) / sum
+		}
+		named, passes := t.names.Target(target.Name)
+		outcome.Host, outcome.Port, outcome.Subset = clip(named.Host), named.Port, clip(named.Subset)
+		for _, ref := range t.hosts(t.mesh, named.Host) {
+			if d := t.destinations[ref]; d != nil && d.Destination.Spec.KubeService != nil {
+				t.addService(d.Destination.Spec.KubeService)
+			}
+		}
+		connections, reason := config.Connect(target.Name)
+		switch {
+		case passes:
+			outcome.Verdict, outcome.Reason = Unknown, "the proxy knows nothing of "+t.why.Host+", and passes the request on to the address that the caller asked for, without an identity"
+		case reason != "":
+			outcome.Verdict, outcome.Reason = Unreachable, "in the proxy of the caller: "+clip(reason)
+			if c := config.Cluster(target.Name); c != nil {
+				outcome.by(t.origin(c.Metadata))
+			}
+		case named.Host == "" || t.isOutside(connections):
+			outcome.Verdict, outcome.Reason = Allowed, "it is outside of all clusters: what becomes of the requests is not known"
+		default:
+			t.connections(outcome, connections, request.Changed(target, sent.Route))
+			continue
+		}
+		t.out.Outcomes = append(t.out.Outcomes, outcome)
+	}
+}
+
+// isOutside reports whether none of some endpoints is in the network of a cluster, as far as services are known.
+func (t *trace) isOutside(connections []envoy.Connection) bool {
+	return len(t.services) == 0 && !slices.ContainsFunc(connections, func(c envoy.Connection) bool {
+		_, gw := t.gatewayAt(c.Endpoint)
+		return gw != nil
+	})
+}
+
+// by adds an object that decides.
+func (o *ProxyOutcome) by(ref snapshot.Ref) {
+	if ref != (snapshot.Ref{}) && !slices.Contains(o.By, ref) {
+		o.By = append(o.By, ref)
+	}
+}
+
+// connections follows a request to the endpoints of a target: to one pod of each workload.
+func (t *trace) connections(outcome ProxyOutcome, connections []envoy.Connection, request envoy.Request) {
+	cluster, seen := t.mesh.Cluster, map[string]bool{}
+	if more := len(connections) - maxEndpoints; more > 0 {
+		t.note(fmt.Sprintf("%s of %s were not looked at", snapshot.Count(more, "endpoint"), outcome.Target))
+		connections = connections[:maxEndpoints]
+	}
+	for _, c := range connections {
+		o := outcome
+		if c.TLS && c.Certificate {
+			o.Identity = t.why.Identity
+		}
+		request.Principal = o.Identity
+		if mesh, gw := t.gatewayAt(c.Endpoint); gw != nil {
+			if key := gw.Service.String(); !seen[key] {
+				seen[key] = true
+				t.throughGateway(o, mesh, gw, c, request)
+			}
+			continue
+		}
+		t.toPod(o, cluster, c.Endpoint, c, request, seen)
+	}
+}
+
+// throughGateway follows a connection through a gateway that passes it on without reading it.
+func (t *trace) throughGateway(o ProxyOutcome, mesh *snapshot.MeshPlan, gw *snapshot.GatewayPlan, c envoy.Connection, request envoy.Request) {
+	end := func(verdict Verdict, reason string) {
+		o.Verdict, o.Reason = verdict, reason
+		t.out.Outcomes = append(t.out.Outcomes, o)
+	}
+	if mesh.Limited {
+		end(Unknown, "gateway "+shortName(gw.Service)+" of "+mesh.Cluster+" ends the callers' TLS: what it does with requests is not evaluated")
+		return
+	}
+	pods, err := t.proxies.Pods(mesh.Cluster, gw.Service.Namespace, gw.Selector)
+	switch {
+	case err != nil:
+		end(Unknown, err.Error())
+		return
+	case len(pods) == 0:
+		end(Unreachable, "no pod of gateway "+shortName(gw.Service)+" of "+mesh.Cluster+" runs")
+		return
+	}
+	config, err := t.read(&pods[0])
+	if err != nil {
+		end(Unknown, err.Error())
+		return
+	}
+	o.Gateway = &pods[0]
+	passedOn, passage, reason := config.PassOn(envoy.Incoming{Port: gw.ContainerPort, TLS: c.TLS, SNI: c.SNI, ALPN: c.ALPN})
+	switch {
+	case passage.Answer == envoy.No:
+		o.by(t.policyOf(passage.Decision.Policy, mesh))
+		end(Refused, "gateway pod "+pods[0].String()+" refuses the connection")
+		return
+	case reason != "":
+		end(Unreachable, "gateway pod "+pods[0].String()+": "+reason)
+		return
+	case len(passage.Doubts) > 0:
+		end(Unknown, "not evaluated at gateway pod "+pods[0].String()+": "+firstOf(passage.Doubts))
+		return
+	}
+	next, reason := config.Connect(passedOn)
+	if reason != "" {
+		end(Unreachable, "gateway pod "+pods[0].String()+": "+reason)
+		return
+	}
+	seen := map[string]bool{}
+	for _, n := range next[:min(len(next), maxEndpoints)] {
+		t.toPod(o, mesh.Cluster, n.Endpoint, c, request, seen)
+	}
+}
+
+// toPod asks the proxy of a called pod, unless one of the same owner was asked already.
+func (t *trace) toPod(o ProxyOutcome, cluster string, e envoy.Endpoint, c envoy.Connection, request envoy.Request, seen map[string]bool) {
+	pod, err := t.podAt(cluster, e.Address)
+	key := e.Address
+	if pod != nil {
+		key, o.Pod = pod.Owner, pod
+	}
+	if seen[key] {
+		return
+	}
+	seen[key] = true
+	if t.asked == maxAsked {
+		t.note(fmt.Sprintf("more than %d pods were not asked", maxAsked))
+		return
+	}
+	t.asked++
+	switch {
+	case err != nil:
+		o.Verdict, o.Reason = Unknown, err.Error()
+	case pod == nil:
+		o.Verdict, o.Reason = Unknown, fmt.Sprintf("the endpoint %s:%d is no pod of %s that was found: it may have ended, and proxies not know that yet", e.Address, e.Port, cluster)
+	case pod.Gateway:
+		o.Verdict, o.Reason = Unknown, "pod "+pod.String()+" is a gateway: what gateways do with requests is not evaluated"
+	case c.Doubt != "":
+		o.Verdict, o.Reason = Unknown, "not evaluated: "+c.Doubt
+	default:
+		t.receive(&o, pod, cluster, envoy.Incoming{Port: e.Port, TLS: c.TLS, SNI: c.SNI, ALPN: c.ALPN, Plain: []string{"http/1.1"}}, request)
+	}
+	o.Reason = clip(o.Reason)
+	t.out.Outcomes = append(t.out.Outcomes, o)
+}
+
+// receive sets what the proxy of a called pod does with a request.
+func (t *trace) receive(o *ProxyOutcome, pod *ProxyPod, cluster string, in envoy.Incoming, request envoy.Request) {
+	config, err := t.read(pod)
+	if err != nil {
+		o.Verdict, o.Reason = Unknown, err.Error()
+		return
+	}
+	got := config.Receive(in, request)
+	mesh := &snapshot.MeshPlan{Cluster: cluster}
+	for _, name := range got.Passage.Allowed {
+		o.by(t.policyOf(name, mesh))
+	}
+	switch d := &got.Passage.Decision; {
+	case got.Passage.Answer == envoy.No && d.Policy != "":
+		o.By = nil
+		o.by(t.policyOf(d.Policy, mesh))
+		o.Verdict, o.Reason = Refused, fmt.Sprintf("pod %s: policy %s denies it", pod, d.Policy)
+	case got.Passage.Answer == envoy.No:
+		o.By = nil
+		for _, name := range d.Policies {
+			o.by(t.policyOf(name, mesh))
+		}
+		o.Verdict, o.Reason = Refused, fmt.Sprintf("pod %s lets in only what a policy allows, and none does: it has %s", pod, orNone(d.Policies))
+	case got.Stopped != "":
+		o.Verdict, o.Reason = Unreachable, "pod "+pod.String()+": "+got.Stopped
+		if got.Status != 0 {
+			o.Reason += fmt.Sprintf(" (status %d)", got.Status)
+		}
+	case got.Passage.Answer == envoy.Unknown:
+		o.Verdict, o.Reason = Unknown, "not evaluated at pod "+pod.String()+": "+firstOf(got.Passage.Doubts)
+	default:
+		o.Verdict, o.Reason = Allowed, "pod "+pod.String()+" lets it in"
+		if len(got.Passage.Allowed) > 0 {
+			o.Reason += ", by policy " + firstOf(got.Passage.Allowed)
+		}
+	}
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "no policies"
+	}
+	return firstOf(names)
+}
+
+// policyOf is the object that a policy in a proxy of a mesh comes from.
+func (t *trace) policyOf(name string, mesh *snapshot.MeshPlan) snapshot.Ref {
+	ref := t.names.Policy(name)
+	if ref != (snapshot.Ref{}) {
+		ref.Cluster = mesh.Cluster
+	}
+	return ref
+}
+
+// conclude sets the verdict that follows from what the caller's proxy does, and from the outcomes.
+func (t *trace) conclude() {
+	p, sent := t.out, t.out.sent
+	var all Why
+	for i := range p.Outcomes {
+		o := &p.Outcomes[i]
+		all.Outcomes = append(all.Outcomes, Outcome{Share: &o.Share, Host: o.target(), Verdict: o.Verdict, Reason: o.Reason})
+	}
+	passage := &sent.Passage
+	switch {
+	case passage.Answer == envoy.No:
+		p.Verdict, p.Reason = Refused, "the proxy of the caller refuses it: "+passage.Filter+prefixed(", policy ", passage.Decision.Policy)
+	case len(passage.Doubts) > 0:
+		p.Verdict, p.Reason = Unknown, "not evaluated in the proxy of the caller: "+firstOf(passage.Doubts)
+	case sent.Stopped != "":
+		p.Verdict, p.Reason = Unreachable, "the proxy of the caller sends nothing on: "+sent.Stopped
+		if sent.Status != 0 {
+			p.Reason += fmt.Sprintf(" (status %d)", sent.Status)
+		}
+	default:
+		all.conclude()
+		p.Verdict, p.Reason = all.Verdict, all.Reason
+	}
+	p.Reason = clip(p.Reason)
+}

@@ -1,0 +1,33 @@
+package snapshot
+
+import "encoding/json"
+
+// ProxyNames is how a kind of mesh names things in the configuration of its proxies, which are Envoys.
+type ProxyNames struct {
+	// Container is that of the proxy in a pod, and AdminPort where it serves its admin interface, on the pod's loopback interface.
+	Container string
+	AdminPort uint32
+	// Target is what a cluster is for: a subset, or all, of what callers know by a host and port. Passes is set instead for those by which
+	// proxies connect to whatever address their application asked for. Both are zero for others.
+	Target func(cluster string) (target ProxyTarget, passes bool)
+	// Origin is the object that a route or a cluster comes from, by its metadata; zero if they name none. Its cluster is not set.
+	Origin func(metadata map[string]json.RawMessage) Ref
+	// Patches are the kinds of objects that change configuration and leave no name there.
+	Patches []ProxyPatch
+	// Policy is the object that a policy of an RBAC filter comes from; zero if its name says none. Its cluster is not set.
+	Policy func(name string) Ref
+}
+
+// ProxyPatch is a kind of object that changes what the proxies of pods hold, of its own namespace or, in the root namespace, of all.
+type ProxyPatch struct {
+	Kind, Group, Version, Resource string
+	// Selector is the field of spec whose labels select the pods; those without it are for all pods.
+	Selector string
+}
+
+// ProxyTarget is what requests are sent to.
+type ProxyTarget struct {
+	Host   string
+	Port   uint32
+	Subset string
+}
