@@ -215,6 +215,7 @@ func run(ctx context.Context, o *Options) error {
 	if answer == nil {
 		return cmdutil.NotFoundErrorf("workload %s: its mesh was not found; see: meshctl describe workload %s", from.Name, from.Name)
 	}
+	answer.NoteAlias(index, o.To)
 	if err := o.Output.Print(o.Streams.Out, answer, func(out io.Writer) error {
 		return cmdutil.PrintPage(out, o.Output.Painter(o.Streams), answer.Page())
 	}); err != nil {

@@ -16,11 +16,22 @@ import (
 // findDestinations lists the Services that belong to a mesh.
 func (x *Index) findDestinations(kinds []*detected, workloads []*workload) []*discoveryv1.Destination {
 	bySelector := newSelection(x.services, workloads)
+	of := make(map[*controller]*workload, len(workloads))
+	for _, wl := range workloads {
+		of[wl.controller] = wl
+	}
 	var found []candidate
 	for _, s := range x.services {
-		backing := bySelector.selected(s.Namespace, s.Spec.Selector)
-		if m := x.meshOfService(kinds, s, backing); m != nil {
-			found = append(found, candidate{source: s, mesh: m, service: s, workloads: backing})
+		if isAlias(s) {
+			reportAlias(x, s)
+			continue
+		}
+		answering := bySelector.selected(s.Namespace, s.Spec.Selector)
+		if len(s.Spec.Selector) == 0 {
+			answering = backing{x}.namedWorkloads(s, of)
+		}
+		if m := x.meshOfService(kinds, s, answering); m != nil {
+			found = append(found, candidate{source: s, mesh: m, service: s, workloads: answering})
 		}
 	}
 	found = x.keepToLimit(snapshot.Destination, found)
@@ -31,11 +42,12 @@ func (x *Index) findDestinations(kinds []*detected, workloads []*workload) []*di
 		name := x.name(given, objectName(s.Name, s.Namespace, x.Cluster), x.serviceRef(s))
 		d := &discoveryv1.Destination{
 			ObjectMeta: x.meta(name),
-			Spec:       discoveryv1.DestinationSpec{Mesh: &ref, KubeService: x.kubeService(s, name, c.workloads)},
+			Spec:       discoveryv1.DestinationSpec{Mesh: &ref, KubeService: x.kubeService(kinds, &c, name)},
 		}
 		d.Spec.KubeService.ServiceAccounts = x.serviceAccounts(kinds, c)
 		d.Spec.KubeService.ExportTo = exportTo(kinds, c)
 		d.CreationTimestamp = s.CreationTimestamp
+		backing{x}.reportProxies(d, c.bare)
 		out = append(out, d)
 	}
 	return out
@@ -52,7 +64,7 @@ func (x *Index) meshOfService(kinds []*detected, s *corev1.Service, backing []*w
 		if s.Annotations[snapshot.DiscoverServiceAnnotation] == "true" {
 			return x.meshOfNamespace(kinds, s)
 		}
-		return x.lastMeshOf(kinds, keyOf(s), s.Spec.Selector)
+		return x.lastMeshOf(kinds, s)
 	}
 	first := backing[0]
 	for _, wl := range backing[1:] {
@@ -71,16 +83,18 @@ func (x *Index) meshOfService(kinds []*detected, s *corev1.Service, backing []*w
 }
 
 // kubeService describes a Service and its workloads, for the Destination of a name.
-func (x *Index) kubeService(s *corev1.Service, name string, backing []*workload) *discoveryv1.KubeService {
+func (x *Index) kubeService(kinds []*detected, c *candidate, name string) *discoveryv1.KubeService {
+	s, answering := c.service, c.workloads
 	return &discoveryv1.KubeService{
 		Ref:                    commonv1.ClusterObjectRef{Name: s.Name, Namespace: s.Namespace, ClusterName: x.Cluster},
 		WorkloadSelectorLabels: s.Spec.Selector,
 		Labels:                 s.Labels,
 		Ports:                  servicePorts(s),
-		Subsets:                subsets(backing),
-		Region:                 x.regionOfWorkloads(backing),
-		EndpointSubsets:        x.endpointSubsets(s, name, backing),
-		ExternalAddresses:      x.externalAddresses(s, backing),
+		Subsets:                subsets(answering),
+		Region:                 x.regionOfWorkloads(answering),
+		EndpointSubsets:        x.endpointSubsets(kinds, c, name),
+		NoProxies:              backing{x}.hasNoProxies(c),
+		ExternalAddresses:      x.externalAddresses(s, answering),
 		ExternalIPs:            slices.Compact(slices.Sorted(slices.Values(s.Spec.ExternalIPs))),
 		ServiceType:            serviceType(s.Spec.Type),
 		Headless:               s.Spec.ClusterIP == corev1.ClusterIPNone,

@@ -52,7 +52,7 @@ func Discover(c *snapshot.Cluster, opts Options) *snapshot.Discovered {
 	workloads := x.findWorkloads(kinds)
 	destinations := x.findDestinations(kinds, workloads)
 
-	out := &snapshot.Discovered{Cluster: c.Name, Issues: x.issues, Destinations: destinations, Clashes: x.clashes,
+	out := &snapshot.Discovered{Cluster: c.Name, Issues: x.issues, Destinations: destinations, Clashes: x.clashes, Aliases: aliases(x.services),
 		UsedWorkloads: x.lastMesh != nil, UsedDestinations: x.usedDestinations, UsedNames: x.usedNames, Absent: x.absent}
 	for _, k := range kinds {
 		for _, p := range k.controlPlanes {

@@ -29,6 +29,8 @@ type candidate struct {
 	controller *controller
 	service    *corev1.Service
 	workloads  []*workload
+	// bare is how many ready pods of the Service have no proxy of the mesh.
+	bare int
 }
 
 // limitOn is the limit on a kind in each namespace, its field in Settings, what it counts,

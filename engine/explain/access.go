@@ -18,8 +18,12 @@ type Access struct {
 	DenyOrigins []snapshot.Origin `json:"denyBy,omitempty"`
 	Rules       []Rule            `json:"rules"`
 	// SharedWith are services with the same pods, the policies on which must allow calls,
-	// too.
+	// too; or, if no policy selects the service itself, those whose policies decide.
 	SharedWith []snapshot.Ref `json:"sharedWith,omitempty"`
+	// inFront: SharedWith decide, and no policy selects the service itself.
+	inFront bool
+	// NoProxy says how many of the pods run no proxy of the mesh, so that nothing keeps anyone out there; empty if all do.
+	NoProxy string `json:"noProxy,omitempty"`
 	// Gateway: it lets other clusters or the outside in, so that it stays open
 	// where access is denied by default.
 	Gateway bool `json:"gateway,omitempty"`
@@ -68,6 +72,8 @@ const (
 
 func (o *outside) accessMode(d *snapshot.DestinationPlan) AccessMode {
 	switch {
+	case d.Open() != snapshot.OpenNot && o.closedInFront(d):
+		return AccessByPolicies
 	case d.Open() != snapshot.OpenNot && len(o.access(d)) > 0:
 		return AccessByHand
 	case d.Open() != snapshot.OpenNot:
@@ -105,12 +111,25 @@ func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
 	for _, o := range x.outside.access(d) {
 		a.ByHand = append(a.ByHand, ByHand{o.Ref, o.What})
 	}
+	if k := d.Destination.Spec.KubeService; k != nil {
+		if all, bare := snapshot.EndpointCounts(k); bare > 0 {
+			a.NoProxy = snapshot.NoProxyText(bare, all)
+		}
+	}
 	if open == snapshot.OpenNot {
 		a.restrict(d)
-	} else if len(a.ByHand) == 0 {
-		return a
 	}
 	gate := x.gateTo(d)
+	for _, c := range gate.calls {
+		for _, o := range c.group.others {
+			if !slices.Contains(a.SharedWith, o.Ref) {
+				a.SharedWith, a.inFront = append(a.SharedWith, o.Ref), true
+			}
+		}
+	}
+	if open != snapshot.OpenNot && len(a.ByHand)+len(a.SharedWith) == 0 {
+		return a
+	}
 	for _, ref := range x.Refs(snapshot.Workload) {
 		if may, _ := gate.admits(x.workloads[ref]); may {
 			a.Callers = append(a.Callers, ref)
@@ -162,23 +181,34 @@ func rulesOn(d *snapshot.DestinationPlan) (rules []Rule) {
 // gate decides which workloads may call a Destination. It is made once for all of them.
 type gate struct {
 	*Index
-	d      *snapshot.DestinationPlan
-	guards []snapshot.Guard
-	// calls are for each of its ports.
-	calls []snapshot.Call
+	d     *snapshot.DestinationPlan
+	calls []gateCall
+}
+
+// gateCall is a call to a group of pods.
+type gateCall struct {
+	snapshot.Call
+	group *podGroup
 }
 
 func (x *Index) gateTo(d *snapshot.DestinationPlan) *gate {
-	g := &gate{Index: x, d: d, guards: x.outside.guardsOf(d, nil), calls: []snapshot.Call{{HTTP: true, AnyRequest: true}}}
-	if len(g.guards) == 0 {
-		g.guards = append(g.guards, nil) // and without any, ports do not matter
-		return g
-	}
-	if k := d.Destination.Spec.KubeService; len(k.Ports) > 0 {
-		g.calls = nil
-		for _, p := range k.Ports {
-			g.calls = append(g.calls, snapshot.Call{HTTP: isHTTP(p), AnyRequest: true, PodPort: podPortOf(d, p.Port)})
+	g := &gate{Index: x, d: d}
+	add := func(isHTTP bool, groups []*podGroup) {
+		for _, group := range groups {
+			g.calls = append(g.calls, gateCall{snapshot.Call{HTTP: isHTTP, AnyRequest: true}, group})
 		}
+	}
+	all := x.outside.podGroups(d, 0, nil)
+	if k := d.Destination.Spec.KubeService; k != nil && slices.ContainsFunc(all, func(g *podGroup) bool { return g.guard != nil }) {
+		for _, p := range k.Ports {
+			add(isHTTP(p), x.outside.podGroups(d, p.Port, nil))
+		}
+	}
+	if len(g.calls) == 0 {
+		add(true, all) // where users wrote nothing, ports do not matter
+	}
+	if slices.ContainsFunc(g.calls, func(c gateCall) bool { return !c.group.bare }) { // what is said of bare pods is another matter
+		g.calls = slices.DeleteFunc(g.calls, func(c gateCall) bool { return c.group.bare })
 	}
 	return g
 }
@@ -191,12 +221,11 @@ func (g *gate) admits(workload *discoveryv1.Workload) (may bool, by []snapshot.R
 		return false, nil
 	}
 	how, caller := connectionTo(g.d, mesh), callerOf(workload, mesh, true)
-	for _, call := range g.calls {
+	for _, c := range g.calls {
+		call := c.Call
 		call.Caller = caller
-		for _, guard := range g.guards {
-			if j := judge(g.d, mesh, how, call, guard); j.verdict == Allowed || j.verdict == Unknown {
-				may, by = true, append(by, j.ours.By...)
-			}
+		if j := judge(g.d, mesh, how, call, c.group); j.verdict == Allowed || j.verdict == Unknown {
+			may, by = true, append(by, j.ours.By...)
 		}
 	}
 	slices.SortFunc(by, snapshot.Ref.Compare)
@@ -292,6 +321,14 @@ func principal(trustDomain, namespace, account string) string {
 }
 
 func (a Access) sections() []Section {
+	out := a.callerSections()
+	if a.NoProxy != "" {
+		out[0].Text += " Of its pods, " + a.NoProxy + "."
+	}
+	return out
+}
+
+func (a Access) callerSections() []Section {
 	s := Section{Title: "Who may call it"}
 	switch {
 	case a.Gateway:
@@ -300,6 +337,12 @@ func (a Access) sections() []Section {
 	case a.Permissive:
 		s.Text = "Anyone in its mesh, whatever policies say: the mesh is in permissive traffic policy mode."
 		return []Section{s}
+	case a.inFront && len(a.ByHand) > 0:
+		s.Text = "No AccessPolicy selects it, but its pods are also those of " + services(a.SharedWith) + ": the policies there decide about calls to them, and what users wrote."
+		return append([]Section{s}, a.byHandSections()...)
+	case a.inFront:
+		s.Text = "No AccessPolicy selects it, but its pods are also those of " + services(a.SharedWith) + ": the policies there decide about calls to them."
+		return []Section{s, a.callersSection()}
 	case a.Default == Allow && len(a.ByHand) > 0:
 		s.Text = "No AccessPolicy selects it, and access is open by default; what users wrote decides."
 		return append([]Section{s}, a.byHandSections()...)

@@ -68,6 +68,7 @@ func New(state *snapshot.State) *Index {
 	x.outside = newOutside(state, x.clusters)
 	for d := range state.Plan.Destinations.All() {
 		x.destinations[d.Ref] = d
+		x.outside.addRestricted(d)
 	}
 	for _, v := range state.Plan.VirtualMeshes {
 		x.virtualMeshes[v.Ref] = v

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/meshctl/meshctl/engine/access"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -18,11 +16,13 @@ type outside struct {
 	clusters map[string]*snapshot.Cluster
 	// byHand is what there is for each mesh in its cluster, if that is anything.
 	byHand map[*snapshot.MeshPlan]snapshot.ByHand
+	// restricted are the Destinations of a namespace on which AccessPolicies are in force; see othersInFront.
+	restricted map[podNamespace][]*snapshot.DestinationPlan
 }
 
 // newOutside reads what users wrote for the meshes of a State.
 func newOutside(state *snapshot.State, clusters map[string]*snapshot.Cluster) *outside {
-	o := &outside{clusters: clusters, byHand: map[*snapshot.MeshPlan]snapshot.ByHand{}}
+	o := &outside{clusters: clusters, byHand: map[*snapshot.MeshPlan]snapshot.ByHand{}, restricted: map[podNamespace][]*snapshot.DestinationPlan{}}
 	for _, m := range state.Plan.Meshes {
 		if c := clusters[m.Cluster]; c != nil && m.Dialect.Inspect != nil {
 			if hand := m.Dialect.Inspect(c, state.Input.Management.Plane()); !hand.Empty() {
@@ -31,42 +31,6 @@ func newOutside(state *snapshot.State, clusters map[string]*snapshot.Cluster) *o
 		}
 	}
 	return o
-}
-
-// guardsOf are what users' objects say about calls to the pods of a Destination that have some labels; none if they say nothing.
-func (o *outside) guardsOf(d *snapshot.DestinationPlan, with map[string]string) []snapshot.Guard {
-	k := d.Destination.Spec.KubeService
-	if d.Mesh == nil || k == nil || o.byHand[d.Mesh] == nil {
-		return nil
-	}
-	of := &snapshot.PodQuery{Mesh: d.Mesh, Namespace: k.Ref.Namespace}
-	pods := podsOf(o.clusters[d.Mesh.Cluster], k.Ref.Namespace, k.WorkloadSelectorLabels)
-	for _, e := range endpointsOf(d, with) {
-		labels, found := pods[e.IpAddress]
-		if !found {
-			labels = e.Labels // of its workload
-		}
-		of.Pods = append(of.Pods, labels)
-	}
-	if len(of.Pods) == 0 { // those that will be
-		of.Pods = append(of.Pods, k.WorkloadSelectorLabels)
-	}
-	return o.byHand[d.Mesh].Guards(of)
-}
-
-// podsOf are the labels of the pods that a selector selects, by address.
-func podsOf(c *snapshot.Cluster, namespace string, selector map[string]string) map[string]map[string]string {
-	out := map[string]map[string]string{}
-	at, _ := slices.BinarySearchFunc(c.Pods, namespace, func(p *corev1.Pod, namespace string) int { return strings.Compare(p.Namespace, namespace) })
-	for ; at < len(c.Pods) && c.Pods[at].Namespace == namespace; at++ {
-		if p := c.Pods[at]; hasLabels(p.Labels, selector) {
-			out[p.Status.PodIP] = p.Labels
-			for _, also := range p.Status.PodIPs {
-				out[also.IP] = p.Labels
-			}
-		}
-	}
-	return out
 }
 
 // gatewaysRefuse sets the verdict if the gateways of a mesh do not pass on connections that they do not read, and that present
@@ -160,6 +124,18 @@ func connectionTo(d *snapshot.DestinationPlan, from *snapshot.MeshPlan) connecti
 	return out
 }
 
+// toBare is what becomes of calls to pods that run no proxy of the mesh. Proxies of their own mesh send plain text to them unless
+// they are told to insist on mutual TLS (Istio, xds/endpoints, mtlsChecker).
+func (c *connection) toBare() judged {
+	switch {
+	case c.mutual != nil:
+		return judged{verdict: Unreachable, byHand: true, reason: fmt.Sprintf("%s has the callers insist on mutual TLS, and these endpoints have no proxy of the mesh", kindAndName(c.mutual.Origin.Ref))}
+	case c.foreign:
+		return judged{verdict: Unreachable, byHand: true, reason: "the callers come with mutual TLS, and these endpoints have no proxy of the mesh"}
+	}
+	return judged{verdict: Allowed, byHand: true, reason: "these endpoints have no proxy of the mesh, so that no policy decides who may call them"}
+}
+
 // judged is what AccessPolicies and users' objects together decide about a call to a group of pods.
 type judged struct {
 	verdict Verdict
@@ -170,9 +146,13 @@ type judged struct {
 	byHand bool
 }
 
-// judge decides about a call. The guard is nil if users wrote nothing about the pods.
-func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection, call snapshot.Call, guard snapshot.Guard) judged {
-	if how.plain != nil {
+// judge decides about a call to a group of pods.
+func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection, call snapshot.Call, group *podGroup) judged {
+	guard := group.guard
+	switch call.PodPort = group.port; {
+	case group.bare:
+		return how.toBare()
+	case how.plain != nil:
 		call.Caller = nil
 	}
 	unidentified := ""
@@ -187,7 +167,7 @@ func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection,
 			return judged{verdict: Unreachable, byHand: true, reason: fmt.Sprintf("%s takes only mutual TLS, and %s sets TLS mode %s", byHandName(by), kindAndName(how.plain.Origin.Ref), how.plain.Value)}
 		}
 	}
-	out := judged{ours: access.Allows(d, from, &call)}
+	out := judged{ours: group.allows(d, from, &call)}
 	if guard == nil {
 		out.verdict = verdictOf(out.ours)
 		return out
@@ -289,10 +269,13 @@ func (q *query) hostHidden(d *snapshot.DestinationPlan, host string) (Verdict, s
 	case by == "":
 		return "", ""
 	case isHere:
-		return Unknown, "the proxies of the callers do not know it: " + by + ". Whether requests reach it past them is for outboundTrafficPolicy of the mesh, which is not read; such requests take no route and present no identity"
+		return Unknown, "the proxies of the callers do not know it: " + by + ". W" + pastProxies[1:]
 	}
 	return Unreachable, "the proxies of the callers do not know it: " + by
 }
+
+// pastProxies is what is known of requests to a name that the proxies of callers do not know.
+const pastProxies = "whether requests reach it past them is for outboundTrafficPolicy of the mesh, which is not read; such requests take no route and present no identity"
 
 // notLookedAt says which objects that users write in clusters were not read, and may decide otherwise; empty if all were.
 func (q *query) notLookedAt(clusters []string) string {

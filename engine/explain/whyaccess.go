@@ -62,15 +62,21 @@ func (q *query) resolvedOutcomes(d *snapshot.DestinationPlan, t snapshot.Target,
 
 // decided are an outcome with its verdict, or several if not all pods with some labels are alike.
 func (q *query) decided(out Outcome, d *snapshot.DestinationPlan, port uint32, how connection, with map[string]string) (list []Outcome) {
-	guards := q.outside.guardsOf(d, with)
-	if len(guards) == 0 {
-		guards = append(guards, nil)
+	groups := q.outside.podGroups(d, port, with)
+	if how.foreign && slices.ContainsFunc(groups, func(g *podGroup) bool { return !g.bare }) {
+		groups = slices.DeleteFunc(groups, func(g *podGroup) bool { return g.bare }) // callers in other meshes do not get their addresses
 	}
-	for _, g := range guards {
+	if out.Endpoints != nil {
+		ready := 0
+		for _, g := range groups {
+			ready += g.pods
+		}
+		out.Endpoints = &ready
+	}
+	for _, g := range groups {
 		one := out
-		if len(guards) > 1 && out.Endpoints != nil && *out.Endpoints > 0 {
-			pods := g.Pods()
-			one.Endpoints, one.some = &pods, true
+		if len(groups) > 1 && out.Endpoints != nil && *out.Endpoints > 0 {
+			one.Endpoints, one.some = &g.pods, true
 		}
 		q.decideAccess(&one, d, port, how, g)
 		one.needPods()
@@ -111,13 +117,13 @@ func (q *query) trustMissing(d *snapshot.DestinationPlan) string {
 }
 
 // decideAccess sets the verdict of policies, and of what users wrote, on a group of the pods of a Destination.
-func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uint32, how connection, guard snapshot.Guard) {
+func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uint32, how connection, group *podGroup) {
 	request, plain := q.request.proxied(), how.plain
 	call := snapshot.Call{
 		HTTP: isHTTPPort(d, port), Method: request.Method, Path: request.PathOnly(), Headers: request.Headers,
-		PodPort: podPortOf(d, port), Caller: callerOf(q.workload, q.mesh, true),
+		PodPort: group.port, Caller: callerOf(q.workload, q.mesh, true),
 	}
-	answer := judge(d, q.mesh, how, call, guard)
+	answer := judge(d, q.mesh, how, call, group)
 	decision := answer.ours
 	if answer.byHand {
 		out.Verdict, out.Reason = answer.verdict, answer.reason
@@ -137,10 +143,15 @@ func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uin
 	if len(decision.By) > 0 {
 		out.By = decision.By
 		out.Verdict, out.Reason = Allowed, policiesText(out.By)+verb(len(out.By), " allows it", " allow it")
+		if len(group.others) > 0 {
+			out.Reason += ": no AccessPolicy selects " + d.Ref.Name + ", and " + othersText(group.others)
+		}
 		return
 	}
 	out.Verdict = Refused
 	switch {
+	case len(group.others) > 0:
+		q.refusedInFront(out, d, port, group, &decision)
 	case plain != nil:
 		out.Reason = fmt.Sprintf("the callers present no identity, as %s sets TLS mode %s, and no policy on %s is for anyone", kindAndName(plain.Origin.Ref), plain.Value, d.Ref.Name)
 		out.Change = &Addition{Policy: plain.Origin.Ref, Text: "set TLS mode ISTIO_MUTUAL in " + kindAndName(plain.Origin.Ref)}
@@ -180,6 +191,20 @@ func (q *query) refusedByOthers(out *Outcome, d *snapshot.DestinationPlan, port 
 		return true
 	}
 	return false
+}
+
+// refusedInFront blames the policies on other services in front of the same pods, where none selects a service itself.
+func (q *query) refusedInFront(out *Outcome, d *snapshot.DestinationPlan, port uint32, group *podGroup, decision *access.Decision) {
+	out.Reason = "no AccessPolicy selects " + d.Ref.Name + ", but " + othersText(group.others)
+	for _, o := range group.others {
+		if decision.Nearest == nil || !slices.ContainsFunc(access.RulesFor(o, q.mesh), func(r snapshot.EffectiveRule) bool { return r.Policy == decision.Nearest.Policy }) {
+			continue
+		}
+		reason, change := q.nearestRule(o, decision, port)
+		out.Reason, out.Change = out.Reason+": "+reason, change
+		return
+	}
+	out.Reason += ", and the policies there allow nobody who comes from mesh " + q.mesh.Ref.Name
 }
 
 // ownRules are what the policies on a service allow by themselves.

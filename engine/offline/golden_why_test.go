@@ -58,6 +58,10 @@ func answer(t *testing.T, x *explain.Index, question string, out *strings.Builde
 	from := x.Find(snapshot.Workload, parts[0])
 	require.Len(t, from, 1, question)
 	to := x.FindCalled(from[0], parts[1])
+	if alias := explain.FindAlias(x, from[0], parts[1]); alias != nil && len(to) == 0 {
+		fmt.Fprintf(out, "  %s\n", alias.Text())
+		return
+	}
 	require.Len(t, to, 1, question)
 	request := explain.Request{Method: parts[2], Path: parts[3], Headers: map[string]string{}}
 	for _, header := range parts[4:] {
@@ -66,6 +70,7 @@ func answer(t *testing.T, x *explain.Index, question string, out *strings.Builde
 	}
 	why := x.Why(from[0], to[0], request)
 	require.NotNil(t, why, question)
+	why.NoteAlias(x, parts[1])
 	fmt.Fprintf(out, "  %s: %s\n", why.Verdict, why.Reason)
 	if len(why.Outcomes) > 1 {
 		for _, o := range why.Outcomes {

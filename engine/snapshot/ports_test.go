@@ -11,7 +11,7 @@ import (
 
 func TestPodPort(t *testing.T) {
 	t.Parallel()
-	service := &discoveryv1.KubeService{EndpointSubsets: []discoveryv1.EndpointSubset{
+	service := &discoveryv1.KubeService{WorkloadSelectorLabels: map[string]string{"app": "a"}, EndpointSubsets: []discoveryv1.EndpointSubset{
 		{Ports: []discoveryv1.EndpointPort{{Name: "http"}, {Name: "grpc", Port: 9000}}},
 		{Ports: []discoveryv1.EndpointPort{{Name: "http", Port: 8080}}},
 	}}
@@ -29,6 +29,10 @@ func TestPodPort(t *testing.T) {
 		assert.Equal(t, tt.number, number, name)
 		assert.Equal(t, tt.known, known, name)
 	}
+	service.WorkloadSelectorLabels = nil // then EndpointSlices decide
+	number, known := snapshot.PodPort(service, discoveryv1.KubeServicePort{Name: "http", Port: 80, TargetPortNumber: 8000})
+	assert.Equal(t, uint32(8080), number)
+	assert.True(t, known)
 }
 
 // TestPortProtocol: a federated port is what Istio would take the Service's port for.

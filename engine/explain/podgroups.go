@@ -1,0 +1,204 @@
+package explain
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/meshctl/meshctl/engine/access"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// podGroup are pods of a Destination about which the same decides.
+type podGroup struct {
+	// pods is how many there are; 0 if none is ready, and then the group stands for those that will be.
+	pods int
+	// port is where they listen for the port that is asked about.
+	port uint32
+	// bare: they run no proxy of the mesh, so that nothing decides who may call them, and they take no mutual TLS of it.
+	bare bool
+	// others are Destinations in front of the same pods whose AccessPolicies decide about calls to them, where none selects the
+	// Destination itself: a mesh applies what is allowed on one service to all of its pods.
+	others []*snapshot.DestinationPlan
+	// guard is what users wrote about them; nil for nothing.
+	guard snapshot.Guard
+}
+
+// podGroups are the groups of those pods of a Destination that have some labels, and serve a port of it; 0 is any. There is at
+// least one.
+func (o *outside) podGroups(d *snapshot.DestinationPlan, port uint32, with map[string]string) []*podGroup {
+	k := d.Destination.Spec.KubeService
+	if k == nil {
+		return []*podGroup{{port: port}}
+	}
+	others := o.othersInFront(d)
+	labelsOf := o.podLabels(d, len(others) > 0)
+	var groups []*podGroup
+	var labels [][]map[string]string
+	for i := range k.EndpointSubsets {
+		part := &k.EndpointSubsets[i]
+		number, serves := snapshot.SubsetPort(k, part, port)
+		if !serves {
+			continue
+		}
+		for _, e := range part.Endpoints {
+			if !hasLabels(e.Labels, with) {
+				continue
+			}
+			pod := labelsOf(&e)
+			group := podGroup{port: number, bare: part.NoProxy}
+			if !part.NoProxy {
+				group.others = selecting(others, pod)
+			}
+			at := slices.IndexFunc(groups, func(g *podGroup) bool {
+				return g.port == group.port && g.bare == group.bare && slices.Equal(g.others, group.others)
+			})
+			if at < 0 {
+				at = len(groups)
+				groups, labels = append(groups, &group), append(labels, nil)
+			}
+			groups[at].pods++
+			labels[at] = append(labels[at], pod)
+		}
+	}
+	if len(groups) == 0 { // those that will be
+		groups = append(groups, &podGroup{port: podPortOf(d, port), others: selecting(others, k.WorkloadSelectorLabels)})
+		labels = append(labels, []map[string]string{k.WorkloadSelectorLabels})
+	}
+	return o.guarded(d, groups, labels)
+}
+
+// selecting are the Destinations that select a pod.
+func selecting(among []*snapshot.DestinationPlan, pod map[string]string) (out []*snapshot.DestinationPlan) {
+	for _, o := range among {
+		if inventory.MatchLabels(o.Destination.Spec.KubeService.WorkloadSelectorLabels, pod) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// podNamespace is where the pods of a Destination are.
+type podNamespace struct{ cluster, namespace string }
+
+// addRestricted notes a Destination if AccessPolicies are in force on its pods.
+func (o *outside) addRestricted(d *snapshot.DestinationPlan) {
+	if s := d.Destination.Spec.KubeService; s != nil && d.Mesh != nil && len(d.Access) > 0 && len(s.WorkloadSelectorLabels) > 0 && d.Open() == snapshot.OpenNot {
+		at := podNamespace{s.Ref.ClusterName, s.Ref.Namespace}
+		o.restricted[at] = append(o.restricted[at], d)
+	}
+}
+
+// othersInFront are the Destinations in whose namespace a Destination is, and on which AccessPolicies are in force, if none is on
+// itself.
+func (o *outside) othersInFront(d *snapshot.DestinationPlan) []*snapshot.DestinationPlan {
+	k := d.Destination.Spec.KubeService
+	if k == nil || d.Mesh == nil || d.Mesh.Dialect.ByAccount || len(d.Access) > 0 || d.Open() != snapshot.OpenByDefault && d.Open() != snapshot.OpenNot {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(o.restricted[podNamespace{k.Ref.ClusterName, k.Ref.Namespace}]), func(other *snapshot.DestinationPlan) bool { return other.Mesh.Ref != d.Mesh.Ref })
+}
+
+// closedInFront reports whether AccessPolicies on other services decide about calls to pods of a Destination.
+func (o *outside) closedInFront(d *snapshot.DestinationPlan) bool {
+	return len(o.othersInFront(d)) > 0 && slices.ContainsFunc(o.podGroups(d, 0, nil), func(g *podGroup) bool { return len(g.others) > 0 })
+}
+
+// podLabels returns a function for the labels of the pod of an endpoint: those of its workload where the pod itself is not known or
+// not needed.
+func (o *outside) podLabels(d *snapshot.DestinationPlan, needed bool) func(*discoveryv1.Endpoint) map[string]string {
+	k := d.Destination.Spec.KubeService
+	var pods map[string]map[string]string
+	if d.Mesh != nil && (needed || o.byHand[d.Mesh] != nil) {
+		pods = podsOf(o.clusters[d.Mesh.Cluster], k.Ref.Namespace, k.WorkloadSelectorLabels)
+	}
+	return func(e *discoveryv1.Endpoint) map[string]string {
+		if labels, found := pods[e.IpAddress]; found {
+			return labels
+		}
+		return e.Labels
+	}
+}
+
+// guarded splits groups by what users wrote about their pods.
+func (o *outside) guarded(d *snapshot.DestinationPlan, groups []*podGroup, labels [][]map[string]string) []*podGroup {
+	hand := o.byHand[d.Mesh]
+	if d.Mesh == nil || hand == nil {
+		return groups
+	}
+	var out []*podGroup
+	for i, g := range groups {
+		var guards []snapshot.Guard
+		if !g.bare {
+			guards = hand.Guards(&snapshot.PodQuery{Mesh: d.Mesh, Namespace: d.Destination.Spec.KubeService.Ref.Namespace, Pods: labels[i]})
+		}
+		for _, guard := range guards {
+			part := *g
+			part.guard = guard
+			if g.pods > 0 {
+				part.pods = guard.Pods()
+			}
+			out = append(out, &part)
+		}
+		if len(guards) == 0 {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// podsOf are the labels of the pods that a selector selects, by address.
+func podsOf(c *snapshot.Cluster, namespace string, selector map[string]string) map[string]map[string]string {
+	out := map[string]map[string]string{}
+	if c == nil {
+		return out
+	}
+	at, _ := slices.BinarySearchFunc(c.Pods, namespace, func(p *corev1.Pod, namespace string) int { return strings.Compare(p.Namespace, namespace) })
+	for ; at < len(c.Pods) && c.Pods[at].Namespace == namespace; at++ {
+		if p := c.Pods[at]; hasLabels(p.Labels, selector) {
+			out[p.Status.PodIP] = p.Labels
+			for _, also := range p.Status.PodIPs {
+				out[also.IP] = p.Labels
+			}
+		}
+	}
+	return out
+}
+
+// allows is what AccessPolicies decide about a call to pods of a group: those on the Destination, or else those on others in front
+// of the pods, of which one that allows it is enough.
+func (g *podGroup) allows(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, call *snapshot.Call) access.Decision {
+	if len(g.others) == 0 {
+		return access.Allows(d, from, call)
+	}
+	var rules []snapshot.EffectiveRule
+	for _, o := range g.others {
+		rules = append(rules, access.RulesFor(o, from)...)
+	}
+	return access.Decide(d.Mesh, rules, call)
+}
+
+// bareText says how many pods of a Destination run no proxy, and what that means; empty if all do.
+func bareText(d *snapshot.DestinationPlan) string {
+	k := d.Destination.Spec.KubeService
+	if k == nil {
+		return ""
+	}
+	all, bare := snapshot.EndpointCounts(k)
+	if bare == 0 {
+		return ""
+	}
+	return d.Ref.Name + ": " + snapshot.NoProxyText(bare, all)
+}
+
+// othersText names the services whose AccessPolicies decide about a Destination.
+func othersText(others []*snapshot.DestinationPlan) string {
+	refs := make([]snapshot.Ref, len(others))
+	for i, o := range others {
+		refs[i] = o.Ref
+	}
+	return "its pods are also those of " + services(refs)
+}
