@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -148,7 +149,7 @@ func (x backing) answers(service key) bool {
 // hasNoProxies reports whether something answers for a Service, and nothing of it is a pod of the mesh. One without any endpoints may
 // get some, or be there for its name only.
 func (x backing) hasNoProxies(c *candidate) bool {
-	if len(c.workloads) > 0 || !x.answers(keyOf(c.service)) {
+	if len(c.workloads) > 0 || len(c.machines) == 0 && !x.answers(keyOf(c.service)) {
 		return false
 	}
 	return !slices.ContainsFunc(x.slices[keyOf(c.service)], func(slice *endpointv1.EndpointSlice) bool {
@@ -170,6 +171,8 @@ func (x backing) reportProxies(d *discoveryv1.Destination, barePods int) {
 		Ref: snapshot.Ref{Kind: snapshot.Service, Cluster: k.Ref.ClusterName, Namespace: k.Ref.Namespace, Name: k.Ref.Name},
 	}
 	switch all, bare := snapshot.EndpointCounts(k); {
+	case snapshot.MachineCount(k) > 0 && snapshot.MachineCount(k) == all: // it is not federated, which says why
+		return
 	case k.NoProxies:
 		issue.Message = "nothing that answers for it is a pod with a proxy of the mesh: no policy protects it, and callers in other clusters do not reach it"
 		issue.Hint = "add the proxy to the pods behind it, and let its EndpointSlices name them; for addresses outside of the cluster, write an external Destination"
@@ -180,4 +183,51 @@ func (x backing) reportProxies(d *discoveryv1.Destination, barePods int) {
 		return
 	}
 	x.Report(issue)
+}
+
+// reportMachines says that other clusters do not get the addresses of machines behind the Service of a Destination.
+func (x backing) reportMachines(d *discoveryv1.Destination) {
+	k := d.Spec.KubeService
+	if n := snapshot.MachineCount(k); n > 0 {
+		x.Report(snapshot.Issue{
+			Code: snapshot.EndpointIgnored, Severity: snapshot.Info, Target: snapshot.RefOf(snapshot.Destination, d),
+			Ref:     snapshot.Ref{Kind: snapshot.Service, Cluster: k.Ref.ClusterName, Namespace: k.Ref.Namespace, Name: k.Ref.Name},
+			Message: snapshot.MachineText(k),
+			Hint:    "let pods answer as well where other clusters call it",
+		})
+	}
+}
+
+// reportPorts says that endpoints of the Service of a Destination do not serve one of its ports.
+func (x backing) reportPorts(d *discoveryv1.Destination) {
+	k := d.Spec.KubeService
+	all, _ := snapshot.EndpointCounts(k)
+	for _, p := range k.Ports {
+		without := 0
+		for i := range k.EndpointSubsets {
+			if _, serves := snapshot.SubsetPort(k, &k.EndpointSubsets[i], p.Port); !serves {
+				without += len(k.EndpointSubsets[i].Endpoints)
+			}
+		}
+		if without == 0 {
+			continue
+		}
+		x.Report(snapshot.Issue{
+			Code: snapshot.PortsDiffer, Severity: snapshot.Warning, Target: snapshot.RefOf(snapshot.Destination, d),
+			Ref:     snapshot.Ref{Kind: snapshot.Service, Cluster: k.Ref.ClusterName, Namespace: k.Ref.Namespace, Name: k.Ref.Name},
+			Message: notServed(without, all, p.Port),
+			Hint:    "give a port of the pods the name that the Service has as its targetPort, or name the port by its number",
+		})
+	}
+}
+
+// notServed says how many of all endpoints do not serve a port.
+func notServed(without, all int, port uint32) string {
+	switch {
+	case without == all:
+		return fmt.Sprintf("none of its endpoints serves port %d", port)
+	case without == 1:
+		return fmt.Sprintf("1 of %d endpoints does not serve port %d: requests for it go to the others", all, port)
+	}
+	return fmt.Sprintf("%d of %d endpoints do not serve port %d: requests for it go to the others", without, all, port)
 }

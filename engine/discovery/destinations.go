@@ -20,6 +20,7 @@ func (x *Index) findDestinations(kinds []*detected, workloads []*workload) []*di
 	for _, wl := range workloads {
 		of[wl.controller] = wl
 	}
+	all := newMachines(x.Objects, kinds)
 	var found []candidate
 	for _, s := range x.services {
 		if isAlias(s) {
@@ -30,8 +31,10 @@ func (x *Index) findDestinations(kinds []*detected, workloads []*workload) []*di
 		if len(s.Spec.Selector) == 0 {
 			answering = backing{x}.namedWorkloads(s, of)
 		}
-		if m := x.meshOfService(kinds, s, answering); m != nil {
-			found = append(found, candidate{source: s, mesh: m, service: s, workloads: answering})
+		machines := all.of(s)
+		m := x.meshOfService(kinds, s, answering, len(machines) > 0)
+		if m != nil {
+			found = append(found, candidate{source: s, mesh: m, service: s, workloads: answering, machines: machines})
 		}
 	}
 	found = x.keepToLimit(snapshot.Destination, found)
@@ -48,6 +51,8 @@ func (x *Index) findDestinations(kinds []*detected, workloads []*workload) []*di
 		d.Spec.KubeService.ExportTo = exportTo(kinds, c)
 		d.CreationTimestamp = s.CreationTimestamp
 		backing{x}.reportProxies(d, c.bare)
+		backing{x}.reportMachines(d)
+		backing{x}.reportPorts(d)
 		out = append(out, d)
 	}
 	return out
@@ -58,11 +63,14 @@ func (x *Index) serviceRef(s *corev1.Service) snapshot.Ref {
 }
 
 // meshOfService is the mesh of the workloads that a Service selects, or for one
-// without workloads, but with the annotation of destinations, that of its namespace.
-func (x *Index) meshOfService(kinds []*detected, s *corev1.Service, backing []*workload) *ControlPlane {
+// without workloads, but with the annotation of destinations or with machines, that of its namespace.
+func (x *Index) meshOfService(kinds []*detected, s *corev1.Service, backing []*workload, machines bool) *ControlPlane {
 	if len(backing) == 0 {
-		if s.Annotations[snapshot.DiscoverServiceAnnotation] == "true" {
+		switch {
+		case s.Annotations[snapshot.DiscoverServiceAnnotation] == "true":
 			return x.meshOfNamespace(kinds, s)
+		case machines:
+			return meshOfMachines(x, kinds, s)
 		}
 		return x.lastMeshOf(kinds, s)
 	}

@@ -35,6 +35,9 @@ func (x *Index) endpointSubsets(kinds []*detected, c *candidate, name string) []
 			b.addSlice(slice)
 		}
 	}
+	for i := range c.machines {
+		b.addMachine(c.service, &c.machines[i])
+	}
 	if len(b.foreign) > 0 && len(c.workloads) > 0 {
 		x.reportForeign(c.service, name, b.foreign)
 	}
@@ -46,7 +49,7 @@ func (x *Index) endpointSubsets(kinds []*detected, c *candidate, name string) []
 		out[i].Endpoints = slices.CompactFunc(out[i].Endpoints, func(a, b discoveryv1.Endpoint) bool { return a.IpAddress == b.IpAddress })
 	}
 	slices.SortFunc(out, func(a, b discoveryv1.EndpointSubset) int {
-		return cmp.Or(slices.CompareFunc(a.Ports, b.Ports, comparePorts), boolCompare(a.NoProxy, b.NoProxy))
+		return cmp.Or(slices.CompareFunc(a.Ports, b.Ports, comparePorts), boolCompare(a.Machines, b.Machines), boolCompare(a.NoProxy, b.NoProxy))
 	})
 	return out
 }
@@ -124,18 +127,20 @@ func (b *endpointBuilder) addSlice(slice *endpointv1.EndpointSlice) {
 			}
 		}
 		if at[without] < 0 {
-			at[without] = b.subset(ports, without == 1, len(slice.Endpoints))
+			at[without] = b.subset(discoveryv1.EndpointSubset{Ports: ports, NoProxy: without == 1}, len(slice.Endpoints))
 		}
 		b.add(at[without], b.endpoint(slice.Namespace, pod, from), pod)
 	}
 }
 
-// subset finds or adds the one with some ports.
-func (b *endpointBuilder) subset(ports []discoveryv1.EndpointPort, noProxy bool, size int) int {
-	at := slices.IndexFunc(b.subsets, func(s discoveryv1.EndpointSubset) bool { return s.NoProxy == noProxy && slices.Equal(s.Ports, ports) })
+// subset finds or adds the one that is like another one, but for endpoints.
+func (b *endpointBuilder) subset(like discoveryv1.EndpointSubset, size int) int {
+	at := slices.IndexFunc(b.subsets, func(s discoveryv1.EndpointSubset) bool {
+		return s.NoProxy == like.NoProxy && s.Machines == like.Machines && slices.Equal(s.Ports, like.Ports)
+	})
 	if at < 0 {
-		at = len(b.subsets)
-		b.subsets = append(b.subsets, discoveryv1.EndpointSubset{Ports: ports, NoProxy: noProxy, Endpoints: make([]discoveryv1.Endpoint, 0, size)})
+		at, like.Endpoints = len(b.subsets), make([]discoveryv1.Endpoint, 0, size)
+		b.subsets = append(b.subsets, like)
 	}
 	return at
 }

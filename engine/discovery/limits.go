@@ -29,6 +29,8 @@ type candidate struct {
 	controller *controller
 	service    *corev1.Service
 	workloads  []*workload
+	// machines answer for the Service, too.
+	machines []Machine
 	// bare is how many ready pods of the Service have no proxy of the mesh.
 	bare int
 }

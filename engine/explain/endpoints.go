@@ -18,6 +18,8 @@ type Endpoint struct {
 	Labels         map[string]string `json:"labels,omitempty"`
 	// NoProxy: it runs no proxy of the mesh.
 	NoProxy bool `json:"noProxy,omitempty"`
+	// Machine: it is no pod, but a WorkloadEntry.
+	Machine bool `json:"machine,omitempty"`
 }
 
 // endpointsOf lists the ready endpoints of a Destination that have all of some labels.
@@ -60,7 +62,7 @@ func (x *Index) endpoints(d *snapshot.DestinationPlan) []Endpoint {
 			if l := e.SubLocality; l != nil {
 				zone = strings.Trim(l.Zone+"/"+l.SubZone, "/")
 			}
-			out = append(out, Endpoint{Address: e.IpAddress, OtherAddresses: e.OtherAddresses, Zone: zone, Labels: e.Labels, NoProxy: part.NoProxy})
+			out = append(out, Endpoint{Address: e.IpAddress, OtherAddresses: e.OtherAddresses, Zone: zone, Labels: e.Labels, NoProxy: part.NoProxy && !part.Machines, Machine: part.Machines})
 		}
 	}
 	return out
@@ -103,14 +105,19 @@ func endpointsSection(list []Endpoint) Section {
 		return s
 	}
 	s.Header = []string{"ADDRESS", "ZONE", "LABELS"}
-	bare := slices.ContainsFunc(list, func(e Endpoint) bool { return e.NoProxy })
-	if bare {
+	unlike := slices.ContainsFunc(list, func(e Endpoint) bool { return e.NoProxy || e.Machine })
+	if unlike {
 		s.Header = append(s.Header, "PROXY")
 	}
 	for _, e := range list {
 		row := []string{strings.Join(append([]string{e.Address}, e.OtherAddresses...), ", "), e.Zone, labels(e.Labels)}
-		if bare {
-			row = append(row, map[bool]string{true: "none", false: "yes"}[e.NoProxy])
+		switch {
+		case e.Machine:
+			row = append(row, "WorkloadEntry")
+		case e.NoProxy:
+			row = append(row, "none")
+		case unlike:
+			row = append(row, "yes")
 		}
 		s.Rows = append(s.Rows, row)
 	}

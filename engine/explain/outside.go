@@ -136,6 +136,20 @@ func (c *connection) toBare() judged {
 	return judged{verdict: Allowed, byHand: true, reason: "these endpoints have no proxy of the mesh, so that no policy decides who may call them"}
 }
 
+// toMachines is what becomes of calls to WorkloadEntries that name no service account: callers send plain text to them (Istio,
+// serviceentry.getTLSModeFromWorkloadEntry).
+func (g *podGroup) toMachines(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, call *snapshot.Call) judged {
+	call.Caller = nil
+	out := judged{ours: g.allows(d, from, call)}
+	if g.guard == nil && verdictOf(out.ours) == Allowed {
+		out.verdict = Allowed
+		return out
+	}
+	out.verdict, out.byHand = Unknown, true
+	out.reason = "the WorkloadEntries of these endpoints name no service account, so that callers present no identity; whether a proxy there refuses them is not known"
+	return out
+}
+
 // judged is what AccessPolicies and users' objects together decide about a call to a group of pods.
 type judged struct {
 	verdict Verdict
@@ -150,8 +164,12 @@ type judged struct {
 func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection, call snapshot.Call, group *podGroup) judged {
 	guard := group.guard
 	switch call.PodPort = group.port; {
+	case group.machines && how.foreign:
+		return judged{verdict: Unreachable, byHand: true, reason: "callers in other clusters do not get the addresses of WorkloadEntries, which whoever writes them chooses"}
 	case group.bare:
 		return how.toBare()
+	case group.withoutIdentity && how.mutual == nil:
+		return group.toMachines(d, from, &call)
 	case how.plain != nil:
 		call.Caller = nil
 	}

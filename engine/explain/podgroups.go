@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -20,6 +21,9 @@ type podGroup struct {
 	port uint32
 	// bare: they run no proxy of the mesh, so that nothing decides who may call them, and they take no mutual TLS of it.
 	bare bool
+	// machines: they are no pods, but WorkloadEntries. Without identity, callers present none to them, and whether they run a proxy is
+	// not known.
+	machines, withoutIdentity bool
 	// others are Destinations in front of the same pods whose AccessPolicies decide about calls to them, where none selects the
 	// Destination itself: a mesh applies what is allowed on one service to all of its pods.
 	others []*snapshot.DestinationPlan
@@ -49,12 +53,12 @@ func (o *outside) podGroups(d *snapshot.DestinationPlan, port uint32, with map[s
 				continue
 			}
 			pod := labelsOf(&e)
-			group := podGroup{port: number, bare: part.NoProxy}
-			if !part.NoProxy {
+			group := podGroup{port: number, bare: part.NoProxy && !part.Machines, machines: part.Machines, withoutIdentity: part.NoProxy && part.Machines}
+			if !group.bare {
 				group.others = selecting(others, pod)
 			}
 			at := slices.IndexFunc(groups, func(g *podGroup) bool {
-				return g.port == group.port && g.bare == group.bare && slices.Equal(g.others, group.others)
+				return g.port == group.port && g.bare == group.bare && g.machines == group.machines && g.withoutIdentity == group.withoutIdentity && slices.Equal(g.others, group.others)
 			})
 			if at < 0 {
 				at = len(groups)
@@ -168,6 +172,28 @@ func podsOf(c *snapshot.Cluster, namespace string, selector map[string]string) m
 	return out
 }
 
+// lacksPort says that ready endpoints of a Destination do not serve a port of it; empty if some do, or if none is ready.
+func lacksPort(d *snapshot.DestinationPlan, port uint32) string {
+	k := d.Destination.Spec.KubeService
+	if k == nil {
+		return ""
+	}
+	n := 0
+	for i := range k.EndpointSubsets {
+		if _, serves := snapshot.SubsetPort(k, &k.EndpointSubsets[i], port); serves {
+			return ""
+		}
+		n += len(k.EndpointSubsets[i].Endpoints)
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("none of the endpoints of %s that are ready has the port to which port %d leads", d.Ref.Name, port)
+}
+
+// local: callers in other clusters do not get their addresses.
+func (g *podGroup) local() bool { return g.bare || g.machines }
+
 // allows is what AccessPolicies decide about a call to pods of a group: those on the Destination, or else those on others in front
 // of the pods, of which one that allows it is enough.
 func (g *podGroup) allows(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, call *snapshot.Call) access.Decision {
@@ -181,17 +207,17 @@ func (g *podGroup) allows(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, 
 	return access.Decide(d.Mesh, rules, call)
 }
 
-// bareText says how many pods of a Destination run no proxy, and what that means; empty if all do.
-func bareText(d *snapshot.DestinationPlan) string {
+// unlikeText says how many endpoints of a Destination have no proxy, or are no pods, and what that means; empty if none are.
+func unlikeText(d *snapshot.DestinationPlan) string {
 	k := d.Destination.Spec.KubeService
 	if k == nil {
 		return ""
 	}
-	all, bare := snapshot.EndpointCounts(k)
-	if bare == 0 {
-		return ""
+	text := snapshot.MachineText(k)
+	if all, bare := snapshot.EndpointCounts(k); bare > 0 {
+		text = snapshot.Sentences(snapshot.NoProxyText(bare, all), text)
 	}
-	return d.Ref.Name + ": " + snapshot.NoProxyText(bare, all)
+	return prefixed(d.Ref.Name+": ", text)
 }
 
 // othersText names the services whose AccessPolicies decide about a Destination.

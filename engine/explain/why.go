@@ -389,7 +389,7 @@ func (q *query) notes(out *Why) []string {
 	clusters := []string{q.clusterOfWorkload(out.From)}
 	for _, o := range out.Outcomes {
 		if d := q.destinations[o.Destination]; d != nil {
-			if text := bareText(d); text != "" && !slices.Contains(notes, text) {
+			if text := unlikeText(d); text != "" && !slices.Contains(notes, text) {
 				notes = append(notes, text)
 			}
 		}

@@ -63,8 +63,8 @@ func (q *query) resolvedOutcomes(d *snapshot.DestinationPlan, t snapshot.Target,
 // decided are an outcome with its verdict, or several if not all pods with some labels are alike.
 func (q *query) decided(out Outcome, d *snapshot.DestinationPlan, port uint32, how connection, with map[string]string) (list []Outcome) {
 	groups := q.outside.podGroups(d, port, with)
-	if how.foreign && slices.ContainsFunc(groups, func(g *podGroup) bool { return !g.bare }) {
-		groups = slices.DeleteFunc(groups, func(g *podGroup) bool { return g.bare }) // callers in other meshes do not get their addresses
+	if how.foreign && slices.ContainsFunc(groups, func(g *podGroup) bool { return !g.local() }) {
+		groups = slices.DeleteFunc(groups, (*podGroup).local)
 	}
 	if out.Endpoints != nil {
 		ready := 0
@@ -80,6 +80,9 @@ func (q *query) decided(out Outcome, d *snapshot.DestinationPlan, port uint32, h
 		}
 		q.decideAccess(&one, d, port, how, g)
 		one.needPods()
+		if text := lacksPort(d, port); one.Verdict == Unreachable && one.Endpoints != nil && *one.Endpoints == 0 && text != "" {
+			one.Reason, one.Change = text, nil
+		}
 		list = append(list, one)
 	}
 	if !slices.ContainsFunc(list, func(o Outcome) bool { return o.Verdict != list[0].Verdict || o.Reason != list[0].Reason }) {
@@ -157,7 +160,7 @@ func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uin
 		out.Change = &Addition{Policy: plain.Origin.Ref, Text: "set TLS mode ISTIO_MUTUAL in " + kindAndName(plain.Origin.Ref)}
 	case q.refusedByOthers(out, d, port, &call):
 	case decision.Nearest != nil:
-		out.Reason, out.Change = q.nearestRule(d, &decision, port)
+		out.Reason, out.Change = q.nearestRule(d, &decision, port, group.port)
 	case len(d.Callers.SharedWith) > 0:
 		out.Reason = "the pods of " + d.Ref.Name + " are also those of " + services(d.Callers.SharedWith) + ", and the policies on these services together allow no call; allow the same callers in all of them"
 	case len(d.Access) > 0:
@@ -185,7 +188,7 @@ func (q *query) refusedByOthers(out *Outcome, d *snapshot.DestinationPlan, port 
 		if len(decision.By) > 0 || decision.Nearest == nil {
 			continue
 		}
-		reason, change := q.nearestRule(other, &decision, port)
+		reason, change := q.nearestRule(other, &decision, port, call.PodPort)
 		out.Reason = policiesText(own.By) + verb(len(own.By), " allows it", " allow it") + ", but the pods of " + d.Ref.Name + " are also those of " + other.Ref.Name + ": " + reason
 		out.Change = change
 		return true
@@ -200,7 +203,7 @@ func (q *query) refusedInFront(out *Outcome, d *snapshot.DestinationPlan, port u
 		if decision.Nearest == nil || !slices.ContainsFunc(access.RulesFor(o, q.mesh), func(r snapshot.EffectiveRule) bool { return r.Policy == decision.Nearest.Policy }) {
 			continue
 		}
-		reason, change := q.nearestRule(o, decision, port)
+		reason, change := q.nearestRule(o, decision, port, group.port)
 		out.Reason, out.Change = out.Reason+": "+reason, change
 		return
 	}
@@ -220,10 +223,15 @@ func ownRules(d *snapshot.DestinationPlan) (rules []snapshot.EffectiveRule) {
 
 // nearestRule says why the rule that comes nearest to allowing the request does not, and what would
 // have to be changed in it; nil if that is not an addition.
-func (q *query) nearestRule(d *snapshot.DestinationPlan, n *access.Decision, port uint32) (reason string, change *Addition) {
+func (q *query) nearestRule(d *snapshot.DestinationPlan, n *access.Decision, port, podPort uint32) (reason string, change *Addition) {
 	name, text := kindAndName(n.Nearest.Policy), strconv.FormatUint(uint64(port), 10)
 	if !isHTTPPort(d, port) && slices.ContainsFunc(n.Obstacles, func(o access.Obstacle) bool { return o == access.WrongMethod || o == access.WrongPath }) {
 		return fmt.Sprintf("%s allows methods or paths only, and proxies see no requests on port %d; allow the port in a policy without allowedMethods and allowedPaths", name, port), nil
+	}
+	if slices.Contains(n.Obstacles, access.WrongPort) && slices.ContainsFunc(d.Access, func(r *snapshot.AccessRule) bool {
+		return r.Origin.Ref == n.Nearest.Policy && slices.Contains(r.Ports, port)
+	}) {
+		return fmt.Sprintf("%s allows port %s, but not on pods that listen for it on %d: others listen there for a port that it does not allow", name, text, podPort), nil
 	}
 	change = &Addition{Policy: n.Nearest.Policy}
 	var not, add []string
@@ -314,8 +322,8 @@ func verb(n int, one, more string) string {
 
 // podPortOf is where the pods of a service listen for one of its ports.
 func podPortOf(d *snapshot.DestinationPlan, port uint32) uint32 {
-	if ports := snapshot.PodPorts(d.Destination.Spec.KubeService, []uint32{port}); len(ports) > 0 {
-		return ports[0]
+	if p := portOf(d, port); p != nil {
+		port, _ = snapshot.PodPort(d.Destination.Spec.KubeService, *p)
 	}
 	return port
 }

@@ -94,7 +94,7 @@ func (r *reconciler) planAccessPolicy(b *accessBinding) *snapshot.PolicyPlan {
 				meshes = append(meshes, mesh)
 			}
 			issues := slices.Concat(unnamed[mesh], r.env.authorizationPolicyIssues(d, mesh), openGatewayIssues(d, mesh),
-				identityLostIssues(r.states[i].plan, b.rule), r.states[i].shared.issuesOf(b.ref), relayIssues(r.states[i].plan, b.ref), pathIssues(b.rule, mesh), bareIssues(d))
+				identityLostIssues(r.states[i].plan, b.rule), r.states[i].shared.issuesOf(b.ref), relayIssues(r.states[i].plan, b.ref), pathIssues(b.rule, mesh), bareIssues(d), podPortIssues(b.rule, d))
 			if mesh.Dialect.ByAccount {
 				issues = append(slices.Clip(r.states[i].grants.issues[grantKey{b, i}]), bareIssues(d)...)
 			}

@@ -145,7 +145,7 @@ func (f *selectorIndex) labelledPods() map[string][]int {
 	for _, services := range f.services {
 		for _, i := range services {
 			for _, subset := range f.inv.Destinations[i].Spec.KubeService.EndpointSubsets {
-				if subset.NoProxy {
+				if subset.NoProxy && !subset.Machines {
 					continue
 				}
 				for _, e := range subset.Endpoints {

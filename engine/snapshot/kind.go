@@ -53,6 +53,7 @@ const (
 	EnvoyFilter
 	AuthorizationPolicy
 	PeerAuthentication
+	WorkloadEntry
 	HTTPRouteGroup
 	TCPRoute
 	TrafficTarget
@@ -213,6 +214,7 @@ var kinds = [kindCount]KindInfo{
 	EnvoyFilter:         optional(istioNetworking, "v1alpha3", "EnvoyFilter", "envoyfilters", Write),
 	AuthorizationPolicy: optional(istioSecurity, "v1", "AuthorizationPolicy", "authorizationpolicies", Write).with(Guards).byHand(),
 	PeerAuthentication:  optional(istioSecurity, "v1", "PeerAuthentication", "peerauthentications", Watch).later().byHand(),
+	WorkloadEntry:       optional(istioNetworking, "v1", "WorkloadEntry", "workloadentries", Watch).later().byHand(),
 
 	// The versions are those that Open Service Mesh 1.2 serves and reads.
 	HTTPRouteGroup: optional(smiSpecs, "v1alpha4", "HTTPRouteGroup", "httproutegroups", Write),

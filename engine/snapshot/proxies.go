@@ -6,12 +6,41 @@ import (
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 )
 
-// EndpointCounts is how many ready endpoints a service has, and how many of them have no proxy of its mesh.
+// StaysLocal reports whether callers in other clusters do not get the addresses of endpoints.
+func StaysLocal(part *discoveryv1.EndpointSubset) bool { return part.NoProxy || part.Machines }
+
+// MachineCount is how many of the endpoints of a service are no pods.
+func MachineCount(service *discoveryv1.KubeService) (n int) {
+	for i := range service.EndpointSubsets {
+		if service.EndpointSubsets[i].Machines {
+			n += len(service.EndpointSubsets[i].Endpoints)
+		}
+	}
+	return n
+}
+
+// MachineText says how many of the endpoints of a service are no pods, and what that means; empty if all are.
+func MachineText(service *discoveryv1.KubeService) string {
+	all, _ := EndpointCounts(service)
+	n := MachineCount(service)
+	switch {
+	case n == 0:
+		return ""
+	case all == 1:
+		return "the only endpoint is a WorkloadEntry, which callers in other clusters do not reach"
+	case n == 1:
+		return fmt.Sprintf("1 of %d endpoints is a WorkloadEntry, which callers in other clusters do not reach", all)
+	}
+	return fmt.Sprintf("%d of %d endpoints are WorkloadEntries, which callers in other clusters do not reach", n, all)
+}
+
+// EndpointCounts is how many ready endpoints a service has, and how many of them have no proxy of its mesh. Of machines, that is not
+// known.
 func EndpointCounts(service *discoveryv1.KubeService) (all, bare int) {
 	for i := range service.EndpointSubsets {
 		n := len(service.EndpointSubsets[i].Endpoints)
 		all += n
-		if service.EndpointSubsets[i].NoProxy {
+		if service.EndpointSubsets[i].NoProxy && !service.EndpointSubsets[i].Machines {
 			bare += n
 		}
 	}

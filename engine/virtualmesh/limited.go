@@ -66,7 +66,7 @@ func (t *Topology) limitGateways(member *snapshot.MeshPlan) []snapshot.Issue {
 		at := slices.IndexFunc(t.inv.Destinations, func(d *discoveryv1.Destination) bool { return inventory.DestinationRef(d) == gw.Destination })
 		service := t.inv.Destinations[at].Spec.KubeService
 		for _, part := range service.EndpointSubsets {
-			if part.NoProxy {
+			if snapshot.StaysLocal(&part) {
 				continue
 			}
 			for _, e := range part.Endpoints {

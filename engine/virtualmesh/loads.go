@@ -58,7 +58,7 @@ func (t *Topology) countLoads() {
 func pods(s *discoveryv1.KubeService) int {
 	n := 0
 	for _, part := range s.EndpointSubsets {
-		if !part.NoProxy {
+		if !snapshot.StaysLocal(&part) {
 			n += len(part.Endpoints)
 		}
 	}
@@ -71,7 +71,7 @@ func labelSets(s *discoveryv1.KubeService) int {
 	var first map[string]string
 	var seen map[string]bool
 	for _, part := range s.EndpointSubsets {
-		if part.NoProxy {
+		if snapshot.StaysLocal(&part) {
 			continue
 		}
 		for i := range part.Endpoints {

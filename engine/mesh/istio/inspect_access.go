@@ -41,7 +41,7 @@ func (h *handWritten) Access(service *discoveryv1.KubeService, mesh *snapshot.Me
 func (h *handWritten) withoutTLS(service *discoveryv1.KubeService, mesh *snapshot.MeshPlan) []snapshot.Intersection {
 	ports := map[snapshot.Ref][]string{}
 	for _, part := range service.EndpointSubsets {
-		if part.NoProxy {
+		if part.NoProxy && !part.Machines {
 			continue
 		}
 		for i := range part.Endpoints {
@@ -110,7 +110,7 @@ func selectsPodsOf(o *istiosecurityv1.AuthorizationPolicy, service *discoveryv1.
 	}
 	known := false
 	for _, part := range service.EndpointSubsets {
-		if part.NoProxy {
+		if part.NoProxy && !part.Machines {
 			continue // nothing applies to them
 		}
 		for i := range part.Endpoints {

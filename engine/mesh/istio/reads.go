@@ -19,6 +19,7 @@ var reads = map[snapshot.Kind]func(snapshot.APIObject){
 	snapshot.AuthorizationPolicy: strip(stripAuthorizationPolicy),
 	snapshot.PeerAuthentication:  strip(stripPeerAuthentication),
 	snapshot.Sidecar:             strip(stripSidecar),
+	snapshot.WorkloadEntry:       strip(stripWorkloadEntry),
 }
 
 // strip makes a function for objects of one type one for all; it leaves others alone.

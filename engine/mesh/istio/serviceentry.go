@@ -157,7 +157,7 @@ func gatewayNamespaces(mesh *snapshot.MeshPlan) []string {
 func gatewayEndpoints(service *discoveryv1.KubeService, ports []*networking.ServicePort, gateways []snapshot.GatewayPlan) []*networking.WorkloadEntry {
 	var labels []map[string]string
 	for _, part := range service.EndpointSubsets {
-		if part.NoProxy {
+		if snapshot.StaysLocal(&part) {
 			continue
 		}
 		for i := range part.Endpoints {
@@ -242,7 +242,7 @@ func mutual(labels map[string]string) map[string]string {
 func podEndpoints(service *discoveryv1.KubeService) []*networking.WorkloadEntry {
 	var out []*networking.WorkloadEntry
 	for _, part := range service.EndpointSubsets {
-		if part.NoProxy {
+		if snapshot.StaysLocal(&part) {
 			continue
 		}
 		ports := map[string]uint32{}

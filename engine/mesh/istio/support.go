@@ -29,7 +29,7 @@ var dialect = &snapshot.Dialect{
 		{What: "RequestAuthentication", Regard: snapshot.Ignored},
 		{What: "EnvoyFilter, WasmPlugin", Regard: snapshot.Ignored},
 		{What: "HTTPRoute, GRPCRoute, TCPRoute", Regard: snapshot.Ignored},
-		{What: "WorkloadEntry, WorkloadGroup", Regard: snapshot.Ignored},
+		{What: "WorkloadEntry", Regard: snapshot.Followed, Note: "behind Services, with the ports and labels that it has; other clusters do not get it, and it is no caller"},
 		{What: "Gateway", Regard: snapshot.Ignored, Note: "answers from a gateway are those for sidecars"},
 		{What: "ProxyConfig, Telemetry", Regard: snapshot.Ignored, Note: "they decide about no request"},
 		{What: "meshConfig", Regard: snapshot.Followed, Note: "trust domains, root namespace, defaults of exportTo, path normalization and DNS capture; outboundTrafficPolicy, discoverySelectors and the ConfigMap that SHARED_MESH_CONFIG names are not looked at"},

@@ -95,7 +95,7 @@ func (v *virtualBuilder) pods(b *snapshot.BackingPlan) []*networking.WorkloadEnt
 	var out []*networking.WorkloadEntry
 	for _, part := range b.Destination.Spec.KubeService.EndpointSubsets {
 		at := slices.IndexFunc(part.Ports, func(p discoveryv1.EndpointPort) bool { return p.Name == b.Port.Name })
-		if at < 0 || part.NoProxy {
+		if at < 0 || snapshot.StaysLocal(&part) {
 			continue
 		}
 		ports := map[string]uint32{v.portName(): part.Ports[at].Port}

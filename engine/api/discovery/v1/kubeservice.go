@@ -96,6 +96,9 @@ type EndpointSubset struct {
 	// NoProxy: they run no proxy of the mesh. No policy protects them, and callers in other clusters, which come with the mutual
 	// TLS of the mesh, cannot reach them. Not part of Gloo Mesh 1.x.
 	NoProxy bool `json:"noProxy,omitempty"`
+	// Machines: they are no pods, but WorkloadEntries, such as virtual machines. Policies hold for them if they run a proxy. Callers
+	// in other clusters do not get their addresses, which whoever writes a WorkloadEntry chooses. Not part of Gloo Mesh 1.x.
+	Machines bool `json:"machines,omitempty"`
 }
 
 // Endpoint is a pod behind a Service.
