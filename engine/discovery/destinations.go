@@ -165,7 +165,7 @@ func servicePorts(s *corev1.Service) []discoveryv1.KubeServicePort {
 
 // unsubsettable reports labels that differ between pods, but that no policy routes by.
 func unsubsettable(label string) bool {
-	return label == "pod-template-hash" || label == "service.istio.io/canonical-revision"
+	return ofRevision[label] || strings.HasSuffix(label, "-hash") || label == "service.istio.io/canonical-revision"
 }
 
 // subsets are the labels by which the workloads behind a Service differ: each

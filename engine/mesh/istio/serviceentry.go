@@ -238,7 +238,8 @@ func mutual(labels map[string]string) map[string]string {
 }
 
 // podEndpoints are the pods themselves, at the ports where they listen: those with a proxy, as callers of the entry come with mutual
-// TLS. Istio leaves all others out behind gateways that pass connections on, too (xds/endpoints, EndpointsWithMTLSFilter).
+// TLS. Istio leaves all others out behind gateways that pass connections on, too (xds/endpoints, EndpointsWithMTLSFilter). A pod with two
+// IP families is one endpoint, at its first address: proxies take each endpoint for another pod, and do not choose by family.
 func podEndpoints(service *discoveryv1.KubeService) []*networking.WorkloadEntry {
 	var out []*networking.WorkloadEntry
 	for _, part := range service.EndpointSubsets {

@@ -25,7 +25,7 @@ var dialect = &snapshot.Dialect{
 		{What: "ServiceEntry", Regard: snapshot.Named, Note: "one for a host of a policy, a VirtualDestination or a federated service gets a warning"},
 		{What: "Sidecar", Regard: snapshot.Followed, Note: "the hosts of spec.egress; outboundTrafficPolicy is not looked at"},
 		{What: "exportTo", Regard: snapshot.Followed, Note: "of Services and of the objects above, and the defaults of the mesh"},
-		{What: "pods and Services", Regard: snapshot.Followed, Note: "which pods answer, and which of them have no proxy; an ExternalName is the service that it stands for"},
+		{What: "pods and Services", Regard: snapshot.Followed, Note: "which pods answer, and which of them have no proxy; an ExternalName is the service that it stands for. In flat networks, other clusters get the first address of a dual-stack pod only"},
 		{What: "RequestAuthentication", Regard: snapshot.Ignored},
 		{What: "EnvoyFilter, WasmPlugin", Regard: snapshot.Ignored},
 		{What: "HTTPRoute, GRPCRoute, TCPRoute", Regard: snapshot.Ignored},
