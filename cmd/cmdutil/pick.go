@@ -16,7 +16,11 @@ func Pick(index *explain.Index, kind snapshot.Kind, name string) (snapshot.Ref, 
 
 // Called finds what the callers of a workload mean by a name.
 func Called(index *explain.Index, from snapshot.Ref, name string) (snapshot.Ref, error) {
-	return one(index, []snapshot.Kind{snapshot.Destination, snapshot.VirtualDestination}, name, index.FindCalled(from, name))
+	found := index.FindCalled(from, name)
+	if alias := explain.FindAlias(index, from, name); alias != nil && len(found) == 0 {
+		return snapshot.Ref{}, NotFoundErrorf("%s; ask for the service that is meant", alias.Text())
+	}
+	return one(index, []snapshot.Kind{snapshot.Destination, snapshot.VirtualDestination}, name, found)
 }
 
 // one is the only object that was found; the error is about a name of some kinds.

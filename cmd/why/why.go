@@ -240,6 +240,7 @@ func run(ctx context.Context, o *Options) error {
 			return err
 		}
 	}
+	answer.NoteAlias(index, o.To)
 	if err := o.Output.Print(o.Streams.Out, answer, func(out io.Writer) error {
 		return cmdutil.PrintPage(out, o.Output.Painter(o.Streams), answer.Page())
 	}); err != nil {

@@ -61,21 +61,34 @@ func (x *Index) addAccountOf(accounts map[string]bool, kinds []*detected, of can
 	if len(e.Addresses) == 0 {
 		return true
 	}
-	namespace := of.service.Namespace
-	target := e.TargetRef
-	if target == nil || target.Kind != "Pod" || cmp.Or(target.Namespace, namespace) != namespace {
-		return false
-	}
-	pod := x.podsByKey[key{namespace, target.Name}]
+	pod, named := backing{x}.podOf(of.service.Namespace, e)
 	if pod == nil {
 		// The endpoint of a pod that was deleted, as happens with each, stays a moment longer.
-		return !isReady(e)
+		return named && !isReady(e)
+	}
+	if k := kindOf(kinds, of.mesh); k != nil {
+		if _, proxied := k.Sidecar(x, pod); !proxied {
+			return true // it has no certificate of the mesh, and callers in other meshes do not get its address
+		}
 	}
 	if !sameIdentities(x.meshOfPod(kinds, pod), of.mesh) {
 		return false
 	}
 	accounts[accountOf(&pod.Spec)] = true
 	return true
+}
+
+// podOf is the pod that an endpoint is of, whether it has the address or not; nil if it is not known. Named is set if the endpoint
+// names one of the namespace.
+func (x backing) podOf(namespace string, e *endpointv1.Endpoint) (pod *corev1.Pod, named bool) {
+	switch target := e.TargetRef; {
+	case target == nil || target.Kind != podKind:
+		return x.podAt(namespace, e.Addresses[0]), false
+	case cmp.Or(target.Namespace, namespace) != namespace:
+		return nil, false
+	default:
+		return x.podsByKey[key{namespace, target.Name}], true
+	}
 }
 
 // meshOfPod is the mesh whose sidecar a pod has; nil if there is none, or it is in doubt.

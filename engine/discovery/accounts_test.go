@@ -83,7 +83,7 @@ func TestServiceAccounts(t *testing.T) {
 		}, nil},
 		"an endpoint of a pod that is not there":   {func(s *shop) { add(s, clustertest.Endpoint("10.0.0.2", "gone", "node")) }, nil},
 		"an endpoint of a pod that was there":      {func(s *shop) { add(s, unready(clustertest.Endpoint("10.0.0.2", "gone", "node"))) }, []string{"old"}},
-		"an endpoint of a pod outside of the mesh": {func(s *shop) { add(s, clustertest.Endpoint("10.0.0.2", outside(another(s, "plain", "plain")), "node")) }, nil},
+		"an endpoint of a pod outside of the mesh": {func(s *shop) { add(s, clustertest.Endpoint("10.0.0.2", outside(another(s, "plain", "plain")), "node")) }, []string{"old", "plain"}},
 		"revisions of one trust domain": {func(s *shop) {
 			s.Istiod("canary")
 			revision(another(s, "next", "new"), "canary")

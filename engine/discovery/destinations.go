@@ -16,11 +16,24 @@ import (
 // findDestinations lists the Services that belong to a mesh.
 func (x *Index) findDestinations(kinds []*detected, workloads []*workload) []*discoveryv1.Destination {
 	bySelector := newSelection(x.services, workloads)
+	of := make(map[*controller]*workload, len(workloads))
+	for _, wl := range workloads {
+		of[wl.controller] = wl
+	}
+	all := newMachines(x.Objects, kinds)
 	var found []candidate
 	for _, s := range x.services {
-		backing := bySelector.selected(s.Namespace, s.Spec.Selector)
-		if m := x.meshOfService(kinds, s, backing); m != nil && !ignores(x, m, s.Namespace) {
-			found = append(found, candidate{source: s, mesh: m, service: s, workloads: backing})
+		if isAlias(s) {
+			reportAlias(x, s)
+			continue
+		}
+		answering := bySelector.selected(s.Namespace, s.Spec.Selector)
+		if len(s.Spec.Selector) == 0 {
+			answering = backing{x}.namedWorkloads(s, of)
+		}
+		machines := all.of(s)
+		if m := x.meshOfService(kinds, s, answering, len(machines) > 0); m != nil && !ignores(x, m, s.Namespace) {
+			found = append(found, candidate{source: s, mesh: m, service: s, workloads: answering, machines: machines})
 		}
 	}
 	found = x.keepToLimit(snapshot.Destination, found)
@@ -31,11 +44,14 @@ func (x *Index) findDestinations(kinds []*detected, workloads []*workload) []*di
 		name := x.name(given, objectName(s.Name, s.Namespace, x.Cluster), x.serviceRef(s))
 		d := &discoveryv1.Destination{
 			ObjectMeta: x.meta(name),
-			Spec:       discoveryv1.DestinationSpec{Mesh: &ref, KubeService: x.kubeService(s, name, c.workloads)},
+			Spec:       discoveryv1.DestinationSpec{Mesh: &ref, KubeService: x.kubeService(kinds, &c, name)},
 		}
 		d.Spec.KubeService.ServiceAccounts = x.serviceAccounts(kinds, c)
 		d.Spec.KubeService.ExportTo = exportTo(kinds, c)
 		d.CreationTimestamp = s.CreationTimestamp
+		backing{x}.reportProxies(d, c.bare)
+		backing{x}.reportMachines(d)
+		backing{x}.reportPorts(d)
 		out = append(out, d)
 	}
 	return out
@@ -46,13 +62,16 @@ func (x *Index) serviceRef(s *corev1.Service) snapshot.Ref {
 }
 
 // meshOfService is the mesh of the workloads that a Service selects, or for one
-// without workloads, but with the annotation of destinations, that of its namespace.
-func (x *Index) meshOfService(kinds []*detected, s *corev1.Service, backing []*workload) *ControlPlane {
+// without workloads, but with the annotation of destinations or with machines, that of its namespace.
+func (x *Index) meshOfService(kinds []*detected, s *corev1.Service, backing []*workload, machines bool) *ControlPlane {
 	if len(backing) == 0 {
-		if s.Annotations[snapshot.DiscoverServiceAnnotation] == "true" {
+		switch {
+		case s.Annotations[snapshot.DiscoverServiceAnnotation] == "true":
 			return x.meshOfNamespace(kinds, s)
+		case machines:
+			return meshOfMachines(x, kinds, s)
 		}
-		return x.lastMeshOf(kinds, keyOf(s), s.Spec.Selector)
+		return x.lastMeshOf(kinds, s)
 	}
 	first := backing[0]
 	for _, wl := range backing[1:] {
@@ -71,16 +90,18 @@ func (x *Index) meshOfService(kinds []*detected, s *corev1.Service, backing []*w
 }
 
 // kubeService describes a Service and its workloads, for the Destination of a name.
-func (x *Index) kubeService(s *corev1.Service, name string, backing []*workload) *discoveryv1.KubeService {
+func (x *Index) kubeService(kinds []*detected, c *candidate, name string) *discoveryv1.KubeService {
+	s, answering := c.service, c.workloads
 	return &discoveryv1.KubeService{
 		Ref:                    commonv1.ClusterObjectRef{Name: s.Name, Namespace: s.Namespace, ClusterName: x.Cluster},
 		WorkloadSelectorLabels: s.Spec.Selector,
 		Labels:                 s.Labels,
 		Ports:                  servicePorts(s),
-		Subsets:                subsets(backing),
-		Region:                 x.regionOfWorkloads(backing),
-		EndpointSubsets:        x.endpointSubsets(s, name, backing),
-		ExternalAddresses:      x.externalAddresses(s, backing),
+		Subsets:                subsets(answering),
+		Region:                 x.regionOfWorkloads(answering),
+		EndpointSubsets:        x.endpointSubsets(kinds, c, name),
+		NoProxies:              backing{x}.hasNoProxies(c),
+		ExternalAddresses:      x.externalAddresses(s, answering),
 		ExternalIPs:            slices.Compact(slices.Sorted(slices.Values(s.Spec.ExternalIPs))),
 		ServiceType:            serviceType(s.Spec.Type),
 		Headless:               s.Spec.ClusterIP == corev1.ClusterIPNone,
@@ -143,7 +164,7 @@ func servicePorts(s *corev1.Service) []discoveryv1.KubeServicePort {
 
 // unsubsettable reports labels that differ between pods, but that no policy routes by.
 func unsubsettable(label string) bool {
-	return label == "pod-template-hash" || label == "service.istio.io/canonical-revision"
+	return ofRevision[label] || strings.HasSuffix(label, "-hash") || label == "service.istio.io/canonical-revision"
 }
 
 // subsets are the labels by which the workloads behind a Service differ: each

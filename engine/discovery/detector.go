@@ -35,6 +35,8 @@ type Detector struct {
 	// ExportTo is what a Service says about the namespaces whose callers know it, as its mesh writes that; nil if nothing. Nil if
 	// Services never say that.
 	ExportTo func(*corev1.Service) []string
+	// Machines are what users added to the mesh of a cluster that is no pod. Nil if there is no such thing.
+	Machines func(*snapshot.Cluster) []Machine
 	// Identities is equal for two meshes of the kind that give a service account the same
 	// identity. Nil if no two do.
 	Identities func(*discoveryv1.MeshSpec) string
@@ -78,6 +80,16 @@ type ControlPlane struct {
 
 func (c *ControlPlane) ref() commonv1.ObjectRef {
 	return commonv1.ObjectRef{Name: c.Mesh.Name, Namespace: c.Mesh.Namespace}
+}
+
+// Machine is what answers for Services that select its labels, and is no pod, such as a virtual machine.
+type Machine struct {
+	Namespace, Name, Address string
+	Labels                   map[string]string
+	// Ports are where it listens, by the name of a Service's port, or of its target port.
+	Ports map[string]uint32
+	// Mutual: callers come with the mutual TLS of the mesh.
+	Mutual bool
 }
 
 // Claim is what a sidecar or a namespace says about its control plane.

@@ -53,7 +53,7 @@ func Discover(c *snapshot.Cluster, opts Options) *snapshot.Discovered {
 	destinations := x.findDestinations(kinds, workloads)
 	reportIgnored(x, kinds)
 
-	out := &snapshot.Discovered{Cluster: c.Name, Issues: x.issues, Destinations: destinations, Clashes: x.clashes,
+	out := &snapshot.Discovered{Cluster: c.Name, Issues: x.issues, Destinations: destinations, Clashes: x.clashes, Aliases: aliases(x.services),
 		UsedWorkloads: x.lastMesh != nil, UsedDestinations: x.usedDestinations, UsedNames: x.usedNames, Absent: x.absent}
 	for _, k := range kinds {
 		for _, p := range k.controlPlanes {

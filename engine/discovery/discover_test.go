@@ -169,9 +169,7 @@ func TestEndpointSubsets(t *testing.T) {
 		},
 		{
 			Endpoints: []discoveryv1.Endpoint{
-				{IpAddress: "10.0.0.1", Labels: labels, SubLocality: at},
-				{IpAddress: "10.0.0.5", Labels: labels, SubLocality: &discoveryv1.SubLocality{Zone: "z9", SubZone: "rack"}},
-				{IpAddress: "fd00::1", Labels: labels, SubLocality: at},
+				{IpAddress: "10.0.0.1", OtherAddresses: []string{"10.0.0.5", "fd00::1"}, Labels: labels, SubLocality: at},
 			},
 			Ports: []discoveryv1.EndpointPort{{Port: 9080, Name: "http", Protocol: "TCP"}},
 		},
@@ -184,8 +182,8 @@ func TestOnlyAddressesOfPodsAreEndpoints(t *testing.T) {
 		change func(*endpointv1.Endpoint)
 		says   string
 	}{
-		"of no pod":                {func(e *endpointv1.Endpoint) { e.TargetRef = nil }, "10.0.0.1"},
-		"of something else":        {func(e *endpointv1.Endpoint) { e.TargetRef.Kind = "Node" }, "10.0.0.1"},
+		"of no pod":                {func(e *endpointv1.Endpoint) { e.TargetRef, e.Addresses = nil, []string{"10.9.9.9"} }, "10.9.9.9"},
+		"of something else":        {func(e *endpointv1.Endpoint) { e.TargetRef.Kind, e.Addresses = "Node", []string{"10.9.9.9"} }, "10.9.9.9"},
 		"of another namespace":     {func(e *endpointv1.Endpoint) { e.TargetRef.Namespace = "kube-system" }, "10.0.0.1"},
 		"of the pod's own machine": {func(e *endpointv1.Endpoint) { e.Addresses = []string{"127.0.0.1"} }, "127.0.0.1"},
 		"of the cloud":             {func(e *endpointv1.Endpoint) { e.Addresses = []string{"169.254.169.254", "10.0.0.1"} }, "169.254.169.254"},
@@ -198,7 +196,7 @@ func TestOnlyAddressesOfPodsAreEndpoints(t *testing.T) {
 			slice := b.Slice(s, "s-1", endpointv1.AddressTypeIPv4, clustertest.Endpoint("10.0.0.1", "a-v1-1", "node-1"))
 			require.Len(t, destination(t, b).EndpointSubsets, 1)
 			c.change(&slice.Endpoints[0])
-			assert.Empty(t, destination(t, b).EndpointSubsets)
+			assert.Empty(t, given(destination(t, b)))
 			foreign(t, b, c.says)
 		})
 	}
@@ -212,17 +210,28 @@ func TestOnlyAddressesOfPodsAreEndpoints(t *testing.T) {
 		assert.Empty(t, destination(t, b).EndpointSubsets)
 		foreign(t, b, "")
 	})
-	t.Run("a Service without a selector", func(t *testing.T) {
+	t.Run("a pod of the namespace by its address", func(t *testing.T) {
 		t.Parallel()
 		b, _, s := oneService()
-		e := clustertest.Endpoint("10.0.0.1", "a-v1-1", "node-1")
+		e := clustertest.Endpoint("10.0.0.1", "", "node-1")
 		e.TargetRef = nil
 		b.Slice(s, "s-1", endpointv1.AddressTypeIPv4, e)
-		s.Spec.Selector, s.Annotations = nil, map[string]string{snapshot.DiscoverServiceAnnotation: "true"}
-		b.Namespaces = append(b.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace, Labels: map[string]string{"istio-injection": "enabled"}}})
-		assert.Empty(t, destination(t, b).EndpointSubsets)
+		for _, p := range b.Pods {
+			p.Status.PodIP = "10.0.0.1"
+		}
+		assert.Len(t, destination(t, b).EndpointSubsets, 1)
+		foreign(t, b, "")
+		for _, p := range b.Pods {
+			p.Spec.HostNetwork = true // others have its address, too
+		}
+		assert.Empty(t, given(destination(t, b)))
 		foreign(t, b, "10.0.0.1")
 	})
+}
+
+// given are the endpoints that other clusters get.
+func given(k *discoveryv1.KubeService) []discoveryv1.EndpointSubset {
+	return slices.DeleteFunc(slices.Clone(k.EndpointSubsets), func(s discoveryv1.EndpointSubset) bool { return s.NoProxy })
 }
 
 // foreign says which address is reported to be that of no pod; empty if none is.
@@ -239,7 +248,7 @@ func foreign(t *testing.T, b clustertest.Builder, address string) {
 		return
 	}
 	require.Len(t, said, 1)
-	assert.Equal(t, "its EndpointSlices have addresses that are not those of the pods that they name in its namespace ("+address+"); other clusters do not get them", said[0])
+	assert.Equal(t, "its EndpointSlices have addresses that are not those of the pods that they name in its namespace ("+address+"): no policy protects them, and other clusters do not get them", said[0])
 }
 
 func TestExternalAddresses(t *testing.T) {

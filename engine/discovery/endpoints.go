@@ -14,35 +14,55 @@ import (
 )
 
 // endpointSubsets lists the ready endpoints of a Service by the ports that
-// they serve: Services have slices by address family and by hundreds, but an
-// endpoint's ports are all that makes it differ. Both ascending. A Service
-// without workloads of a mesh has none: mutual TLS would not reach them. Only
-// addresses of pods are used: who may write EndpointSlices in one namespace must not
+// they serve, and by whether they have a proxy: Services have slices by address family and
+// by hundreds, but that is all that makes an endpoint differ. Both ascending. Other clusters get
+// addresses of pods with a proxy only: who may write EndpointSlices in one namespace must not
 // lead the traffic of others to addresses of its choice, such as that of an API server.
-func (x *Index) endpointSubsets(s *corev1.Service, name string, backing []*workload) []discoveryv1.EndpointSubset {
-	if len(backing) == 0 && len(s.Spec.Selector) > 0 {
-		return nil
+func (x *Index) endpointSubsets(kinds []*detected, c *candidate, name string) []discoveryv1.EndpointSubset {
+	b := &endpointBuilder{Index: x, proxied: func(*corev1.Pod) bool { return true }}
+	if k := kindOf(kinds, c.mesh); k != nil {
+		b.proxied = func(pod *corev1.Pod) bool { _, ok := k.Sidecar(x, pod); return ok }
 	}
-	var out []discoveryv1.EndpointSubset
-	var foreign []string
-	for _, slice := range x.slices[keyOf(s)] {
+	families := map[endpointv1.AddressType]bool{}
+	for _, slice := range x.slices[keyOf(c.service)] {
+		families[slice.AddressType] = true
+	}
+	if families[endpointv1.AddressTypeIPv4] && families[endpointv1.AddressTypeIPv6] {
+		b.byPod = map[podPart]int{}
+	}
+	for _, slice := range x.slices[keyOf(c.service)] {
 		if slice.AddressType != endpointv1.AddressTypeFQDN {
-			out = x.addSlice(out, slice, &foreign)
+			b.addSlice(slice)
 		}
 	}
-	if len(foreign) > 0 {
-		x.reportForeign(s, name, foreign)
+	for i := range c.machines {
+		b.addMachine(c.service, &c.machines[i])
 	}
-	if len(backing) == 0 {
-		return nil
+	if len(b.foreign) > 0 && len(c.workloads) > 0 {
+		x.reportForeign(c.service, name, b.foreign)
 	}
+	out := b.subsets
+	c.bare = b.bare
 	for i := range out {
 		slices.SortStableFunc(out[i].Endpoints, func(a, b discoveryv1.Endpoint) int { return strings.Compare(a.IpAddress, b.IpAddress) })
 		// While slices are rearranged, an endpoint may be in two of them.
 		out[i].Endpoints = slices.CompactFunc(out[i].Endpoints, func(a, b discoveryv1.Endpoint) bool { return a.IpAddress == b.IpAddress })
 	}
-	slices.SortFunc(out, func(a, b discoveryv1.EndpointSubset) int { return slices.CompareFunc(a.Ports, b.Ports, comparePorts) })
+	slices.SortFunc(out, func(a, b discoveryv1.EndpointSubset) int {
+		return cmp.Or(slices.CompareFunc(a.Ports, b.Ports, comparePorts), boolCompare(a.Machines, b.Machines), boolCompare(a.NoProxy, b.NoProxy))
+	})
 	return out
+}
+
+// boolCompare has false first.
+func boolCompare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // reportForeign says that a Service has addresses that are not those of its pods, which
@@ -57,66 +77,96 @@ func (x *Index) reportForeign(s *corev1.Service, name string, addresses []string
 	x.Report(snapshot.Issue{
 		Code: snapshot.EndpointIgnored, Severity: snapshot.Warning, Ref: x.serviceRef(s),
 		Target:  snapshot.Ref{Kind: snapshot.Destination, Namespace: x.namespace, Name: name},
-		Message: fmt.Sprintf("its EndpointSlices have addresses that are not those of the pods that they name in its namespace (%s); other clusters do not get them", text),
+		Message: fmt.Sprintf("its EndpointSlices have addresses that are not those of the pods that they name in its namespace (%s): no policy protects them, and other clusters do not get them", text),
 		Hint:    "give the Service a selector, and let Kubernetes write its EndpointSlices; for addresses outside of the cluster, write an external Destination",
 	})
 }
 
-// membership says whether an address is that of a pod of its namespace.
-type membership uint8
+// endpointBuilder collects the endpoints of one Service.
+type endpointBuilder struct {
+	*Index
+	// proxied reports whether a pod runs a proxy of the mesh of the Service.
+	proxied func(*corev1.Pod) bool
+	subsets []discoveryv1.EndpointSubset
+	// foreign are the addresses that are not those of pods, and bare is how many pods have no proxy.
+	foreign []string
+	bare    int
+	// byPod finds the endpoint of a pod in a subset; nil if no pod has two families.
+	byPod map[podPart]int
+}
 
-const (
-	// ofPod: the endpoint names a pod, which has the address.
-	ofPod membership = iota
-	// unsettled: the pod is not known, or has no address. Pods and EndpointSlices are
-	// watched apart, so that is so for a moment with each pod that comes or goes.
-	unsettled
-	// notOfPod: the endpoint names no pod of the namespace, or one with other addresses.
-	notOfPod
-)
-
-func (x *Index) memberOf(namespace string, e *endpointv1.Endpoint) membership {
-	target := e.TargetRef
-	if target == nil || target.Kind != "Pod" || cmp.Or(target.Namespace, namespace) != namespace {
-		return notOfPod
-	}
-	pod := x.podsByKey[key{namespace, target.Name}]
-	switch {
-	case pod == nil, pod.Status.PodIP == "" && len(pod.Status.PodIPs) == 0:
-		return unsettled
-	case pod.Status.PodIP == e.Addresses[0], slices.Contains(pod.Status.PodIPs, corev1.PodIP{IP: e.Addresses[0]}):
-		return ofPod
-	}
-	return notOfPod
+// podPart is a pod in one of the subsets.
+type podPart struct {
+	pod    *corev1.Pod
+	subset int
 }
 
 // addSlice adds a slice's ready endpoints to the subset with the same ports. The
-// addresses that are not those of pods go to foreign instead.
-func (x *Index) addSlice(subsets []discoveryv1.EndpointSubset, slice *endpointv1.EndpointSlice, foreign *[]string) []discoveryv1.EndpointSubset {
+// addresses that are not those of pods have no proxy.
+func (b *endpointBuilder) addSlice(slice *endpointv1.EndpointSlice) {
 	ports := endpointPorts(slice)
-	at := slices.IndexFunc(subsets, func(s discoveryv1.EndpointSubset) bool { return slices.Equal(s.Ports, ports) })
+	at := [2]int{-1, -1} // with a proxy, and without
 	for i := range slice.Endpoints {
 		from := &slice.Endpoints[i]
 		if !isReady(from) {
 			continue
 		}
-		switch x.memberOf(slice.Namespace, from) {
+		pod, is := b.memberOf(slice.Namespace, from)
+		switch is {
 		case ofPod:
 		case notOfPod:
-			*foreign = append(*foreign, from.Addresses[0])
-			continue
+			b.foreign = append(b.foreign, from.Addresses[0])
 		case unsettled:
 			continue
 		}
-		if at < 0 {
-			at = len(subsets)
-			subsets = append(subsets, discoveryv1.EndpointSubset{
-				Ports: ports, Endpoints: make([]discoveryv1.Endpoint, 0, len(slice.Endpoints)),
-			})
+		without := 0
+		if pod == nil || !b.proxied(pod) {
+			without = 1
+			if pod != nil {
+				b.bare++
+			}
 		}
-		subsets[at].Endpoints = append(subsets[at].Endpoints, x.endpoint(slice.Namespace, from))
+		if at[without] < 0 {
+			at[without] = b.subset(discoveryv1.EndpointSubset{Ports: ports, NoProxy: without == 1}, len(slice.Endpoints))
+		}
+		b.add(at[without], b.endpoint(slice.Namespace, pod, from), pod)
 	}
-	return subsets
+}
+
+// subset finds or adds the one that is like another one, but for endpoints.
+func (b *endpointBuilder) subset(like discoveryv1.EndpointSubset, size int) int {
+	at := slices.IndexFunc(b.subsets, func(s discoveryv1.EndpointSubset) bool {
+		return s.NoProxy == like.NoProxy && s.Machines == like.Machines && slices.Equal(s.Ports, like.Ports)
+	})
+	if at < 0 {
+		at, like.Endpoints = len(b.subsets), make([]discoveryv1.Endpoint, 0, size)
+		b.subsets = append(b.subsets, like)
+	}
+	return at
+}
+
+// add adds an endpoint of a pod. The address of a second family goes to the endpoint that the pod has; the first is that of the
+// pod's own first family.
+func (b *endpointBuilder) add(to int, e discoveryv1.Endpoint, pod *corev1.Pod) {
+	list := &b.subsets[to].Endpoints
+	if b.byPod != nil && pod != nil {
+		at := podPart{pod, to}
+		if known, ok := b.byPod[at]; ok {
+			was := &(*list)[known]
+			was.OtherAddresses = append(was.OtherAddresses, was.IpAddress, e.IpAddress)
+			slices.Sort(was.OtherAddresses)
+			was.OtherAddresses = slices.Compact(was.OtherAddresses)
+			if was.IpAddress = pod.Status.PodIP; !slices.Contains(was.OtherAddresses, was.IpAddress) {
+				was.IpAddress = was.OtherAddresses[0]
+			}
+			if was.OtherAddresses = slices.DeleteFunc(was.OtherAddresses, func(a string) bool { return a == was.IpAddress }); len(was.OtherAddresses) == 0 {
+				was.OtherAddresses = nil
+			}
+			return
+		}
+		b.byPod[at] = len(*list)
+	}
+	*list = append(*list, e)
 }
 
 // isReady: not knowing counts as ready, as Kubernetes has it.
@@ -153,10 +203,11 @@ func comparePorts(a, b discoveryv1.EndpointPort) int {
 // endpoint describes one endpoint by its first address; Kubernetes gives others no
 // meaning. Its labels are those of its workload, which define subsets, rather than all
 // labels of its pod.
-func (x *Index) endpoint(namespace string, from *endpointv1.Endpoint) discoveryv1.Endpoint {
+func (x *Index) endpoint(namespace string, pod *corev1.Pod, from *endpointv1.Endpoint) discoveryv1.Endpoint {
 	out := discoveryv1.Endpoint{IpAddress: from.Addresses[0]}
 	node := x.nodes[value(from.NodeName)]
-	if pod := from.TargetRef; pod != nil && pod.Kind == "Pod" {
+	if pod != nil {
+		node = x.nodes[cmp.Or(value(from.NodeName), pod.Spec.NodeName)]
 		if ctl := x.byPod[key{namespace, pod.Name}]; ctl != nil {
 			out.Labels = ctl.template.Labels
 		}

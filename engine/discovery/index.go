@@ -40,6 +40,8 @@ type Index struct {
 	byPod map[key]*controller
 	// podsByKey has all pods.
 	podsByKey map[key]*corev1.Pod
+	// podsAt has the pods of a namespace by address; see podAt.
+	podsAt map[key]*corev1.Pod
 	// selectedBy are the labels by which Services of a namespace select pods.
 	selectedBy map[string]map[string]bool
 	// slices are the EndpointSlices of a Service.

@@ -51,8 +51,9 @@ func (x *Index) keptControlPlanes(d *Detector, found []*ControlPlane, gone []str
 
 // lastMeshOf is the mesh that a Service without workloads had before: nothing says that it
 // has another one now.
-func (x *Index) lastMeshOf(kinds []*detected, service key, selector map[string]string) *ControlPlane {
-	if x.stored == nil || x.selectsAny(service.namespace, selector) {
+func (x *Index) lastMeshOf(kinds []*detected, s *corev1.Service) *ControlPlane {
+	service, selector := keyOf(s), s.Spec.Selector
+	if x.stored == nil || len(selector) == 0 && (backing{x}).answers(service) || len(selector) > 0 && x.selectsAny(service.namespace, selector) {
 		return nil
 	}
 	x.usedDestinations = true // also if it is not stored yet
@@ -60,7 +61,7 @@ func (x *Index) lastMeshOf(kinds []*detected, service key, selector map[string]s
 		x.lastServices = map[key]string{}
 		s := stored{namespace: x.namespace, labels: x.labels}
 		for _, o := range x.stored.Destinations {
-			if k := o.Spec.KubeService; k != nil && o.Spec.Mesh != nil && s.has(&o.ObjectMeta) {
+			if k := o.Spec.KubeService; k != nil && o.Spec.Mesh != nil && !k.NoProxies && s.has(&o.ObjectMeta) {
 				x.lastServices[key{k.Ref.Namespace, k.Ref.Name}] = o.Spec.Mesh.Name
 			}
 		}
@@ -82,9 +83,6 @@ func (x *Index) lastMeshOf(kinds []*detected, service key, selector map[string]s
 // selectsAny reports whether a selector selects pods that exist, or that a controller
 // would create, in a mesh or not.
 func (x *Index) selectsAny(namespace string, selector map[string]string) bool {
-	if len(selector) == 0 {
-		return true // it is not by its workloads that such a Service belongs to a mesh
-	}
 	for _, c := range x.controllers {
 		if c.ref.Namespace == namespace && contains(c.template.Labels, selector) {
 			return true

@@ -29,6 +29,10 @@ type candidate struct {
 	controller *controller
 	service    *corev1.Service
 	workloads  []*workload
+	// machines answer for the Service, too.
+	machines []Machine
+	// bare is how many ready pods of the Service have no proxy of the mesh.
+	bare int
 }
 
 // limitOn is the limit on a kind in each namespace, its field in Settings, what it counts,

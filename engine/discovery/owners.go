@@ -113,12 +113,35 @@ func addOwners(x *Index, c *snapshot.Cluster) {
 		x.byPod[keyOf(pod)] = ctl
 	}
 	for _, ctl := range owners {
-		ctl.template = templateOf(ctl.pods)
+		ctl.template = templateOf(ctl.pods, ctl.name)
 	}
 }
 
-// templateOf is what pods have in common: their labels, and all else of the youngest.
-func templateOf(pods []*corev1.Pod) *corev1.PodTemplateSpec {
+// ofRevision are labels that controllers add to pods by themselves, and that are others after the next rollout, or with the next pod
+// (kubernetes.io: Well-Known Labels; argoproj/argo-rollouts, DefaultRolloutUniqueLabelKey).
+var ofRevision = map[string]bool{
+	appsv1.DefaultDeploymentUniqueLabelKey: true, appsv1.ControllerRevisionHashLabelKey: true, appsv1.DeprecatedTemplateGeneration: true,
+	"rollouts-pod-template-hash":   true,
+	appsv1.StatefulSetPodNameLabel: true, appsv1.PodIndexLabel: true,
+	batchv1.ControllerUidLabel: true, batchv1.JobNameLabel: true, batchv1.JobCompletionIndexAnnotation: true,
+	"controller-uid": true, "job-name": true,
+}
+
+// isOfRevision reports whether a label of a pod is not of its owner, but of a revision of that, or of the pod alone. Others than
+// those that are known name a hash, or have as value what the name of the ReplicaSet adds to that of the owner, or the name of the pod.
+func isOfRevision(pod *corev1.Pod, owner, label, value string) bool {
+	if ofRevision[label] || strings.HasSuffix(label, "-hash") {
+		return true
+	}
+	is := metav1.GetControllerOfNoCopy(pod)
+	if is == nil || value == "" || value == owner {
+		return false
+	}
+	return value == pod.Name || is.Kind == snapshot.ReplicaSet.String() && is.Name == owner+"-"+value
+}
+
+// templateOf is what pods have in common: their labels but for those of a revision, and all else of the youngest.
+func templateOf(pods []*corev1.Pod, owner string) *corev1.PodTemplateSpec {
 	youngest, labels := pods[0], maps.Clone(pods[0].Labels)
 	for _, pod := range pods[1:] {
 		if youngest.CreationTimestamp.Before(&pod.CreationTimestamp) {
@@ -126,6 +149,7 @@ func templateOf(pods []*corev1.Pod) *corev1.PodTemplateSpec {
 		}
 		maps.DeleteFunc(labels, func(name, value string) bool { return pod.Labels[name] != value })
 	}
+	maps.DeleteFunc(labels, func(name, value string) bool { return isOfRevision(youngest, owner, name, value) })
 	return &corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: youngest.Annotations},
 		Spec:       youngest.Spec,

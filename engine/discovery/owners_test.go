@@ -1,10 +1,12 @@
 package discovery_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -156,5 +158,58 @@ func TestForgedOwners(t *testing.T) {
 			assert.Contains(t, kinds, "pay-ns-cluster-1-deployment")
 			assert.Empty(t, kinds["pay-ns-cluster-1-deployment"], "the Deployment has the name")
 		}
+	}
+}
+
+// TestLabelsOfRevisions are not those of the owner of pods: after the next rollout, or with the next pod, they are others.
+func TestLabelsOfRevisions(t *testing.T) {
+	t.Parallel()
+	rollout := clustertest.Owner("argoproj.io/v1alpha1", "Rollout", "pay")
+	for name, c := range map[string]struct {
+		owner, replicaSet []metav1.OwnerReference
+		labels            map[string]string
+		want              map[string]string
+	}{
+		"a Rollout": {
+			clustertest.Owner("apps/v1", "ReplicaSet", "pay-6f7"), rollout,
+			map[string]string{"rollouts-pod-template-hash": "6f7", "example.com/colour": "6f7", "version": "v1"}, map[string]string{"version": "v1"},
+		},
+		"a ReplicaSet of its own": {
+			clustertest.Owner("apps/v1", "ReplicaSet", "pay-v1"), nil,
+			map[string]string{"version": "v1"}, map[string]string{"version": "v1"},
+		},
+		"a StatefulSet of others": {
+			clustertest.Owner("apps.kruise.io/v1beta1", "StatefulSet", "pay"), nil,
+			map[string]string{"controller-revision-hash": "pay-5d8", "statefulset.kubernetes.io/pod-name": "pay-1", "apps.kubernetes.io/pod-index": "1"}, map[string]string{},
+		},
+		"an operator": {
+			clustertest.Owner("postgresql.cnpg.io/v1", "Cluster", "pay"), nil,
+			map[string]string{"cnpg.io/instanceName": "pay-1", "cnpg.io/cluster": "pay", "example.com/spec-hash": "9"}, map[string]string{"cnpg.io/cluster": "pay"},
+		},
+		"a Job of a CronJob": {
+			clustertest.Owner("batch/v1", "Job", "pay-29876543"), nil,
+			map[string]string{"job-name": "pay-29876543", "batch.kubernetes.io/job-name": "pay-29876543", "controller-uid": "u"}, map[string]string{},
+		},
+		"nothing": {nil, nil, map[string]string{"name": "pay-1"}, map[string]string{"name": "pay-1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := clustertest.New("cluster-1")
+			b.Istiod("default")
+			pod := b.Pod(b.Deployment("ns", "made", map[string]string{"app": "pay"}), "pay-1", "node-1")
+			pod.OwnerReferences, pod.Labels = c.owner, map[string]string{"app": "pay"}
+			maps.Copy(pod.Labels, c.labels)
+			c.want["app"] = "pay"
+			b.Deployments, b.ReplicaSets = b.Deployments[:1], nil
+			if len(c.owner) > 0 && c.owner[0].Kind == "ReplicaSet" {
+				b.ReplicaSets = append(b.ReplicaSets, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: c.owner[0].Name, Namespace: "ns", OwnerReferences: c.replicaSet}})
+			}
+			b.Service("ns", "canary", map[string]string{"app": "pay", "rollouts-pod-template-hash": "6f7"})
+			got := discovery.Discover(b.Cluster, options())
+			require.Len(t, got.Workloads, 1)
+			assert.Equal(t, c.want, got.Workloads[0].Spec.Kubernetes.PodLabels)
+			// What a controller has its Service select is known all the same.
+			assert.Len(t, got.Destinations, map[bool]int{true: 1}[c.labels["rollouts-pod-template-hash"] != ""])
+		})
 	}
 }

@@ -26,6 +26,11 @@ func Reuse(older, newer *snapshot.Discovered) *snapshot.Discovered {
 	} else {
 		same = false
 	}
+	if slices.Equal(older.Aliases, newer.Aliases) {
+		out.Aliases = older.Aliases
+	} else {
+		same = false
+	}
 	if same && older.UsedWorkloads == newer.UsedWorkloads && older.UsedDestinations == newer.UsedDestinations &&
 		older.UsedNames == newer.UsedNames && older.Debounce.OrUsual() == newer.Debounce.OrUsual() {
 		return older

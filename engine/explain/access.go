@@ -18,8 +18,12 @@ type Access struct {
 	DenyOrigins []snapshot.Origin `json:"denyBy,omitempty"`
 	Rules       []Rule            `json:"rules"`
 	// SharedWith are services with the same pods, the policies on which must allow calls,
-	// too.
+	// too; or, if no policy selects the service itself, those whose policies decide.
 	SharedWith []snapshot.Ref `json:"sharedWith,omitempty"`
+	// inFront: SharedWith decide, and no policy selects the service itself.
+	inFront bool
+	// NoProxy says how many of the pods run no proxy of the mesh, so that nothing keeps anyone out there; empty if all do.
+	NoProxy string `json:"noProxy,omitempty"`
 	// Gateway: it lets other clusters or the outside in, so that it stays open
 	// where access is denied by default.
 	Gateway bool `json:"gateway,omitempty"`
@@ -30,10 +34,8 @@ type Access struct {
 	Unidentified []Unidentified `json:"unidentified,omitempty"`
 	// ByHand is what users wrote that also decides.
 	ByHand []ByHand `json:"byHand,omitempty"`
-	// Beside are other Destinations of which some of its pods are, too, and whose policies decide about those, if none selects it.
-	Beside []snapshot.Ref `json:"beside,omitempty"`
 	// Callers are the known workloads that get through, ascending, if the
-	// default is DENY, or something in ByHand or Beside decides.
+	// default is DENY, or something in ByHand decides.
 	Callers []snapshot.Ref `json:"callers,omitempty"`
 	// Refused counts the known workloads that can reach it and do not get through.
 	Refused int `json:"refused,omitempty"`
@@ -70,7 +72,7 @@ const (
 
 func (o *outside) accessMode(d *snapshot.DestinationPlan) AccessMode {
 	switch {
-	case d.Open() == snapshot.OpenByDefault && slices.ContainsFunc(o.groupsOf(d, nil), func(g *podGroup) bool { return len(g.beside) > 0 }):
+	case d.Open() != snapshot.OpenNot && o.closedInFront(d):
 		return AccessByPolicies
 	case d.Open() != snapshot.OpenNot && len(o.access(d)) > 0:
 		return AccessByHand
@@ -109,10 +111,23 @@ func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
 	for _, o := range x.outside.access(d) {
 		a.ByHand = append(a.ByHand, ByHand{o.Ref, o.What})
 	}
-	gate := x.gateTo(d)
+	if k := d.Destination.Spec.KubeService; k != nil {
+		if all, bare := snapshot.EndpointCounts(k); bare > 0 {
+			a.NoProxy = snapshot.NoProxyText(bare, all)
+		}
+	}
 	if open == snapshot.OpenNot {
 		a.restrict(d)
-	} else if a.Beside = gate.beside(); len(a.ByHand) == 0 && (len(a.Beside) == 0 || open != snapshot.OpenByDefault) {
+	}
+	gate := x.gateTo(d)
+	for _, c := range gate.calls {
+		for _, o := range c.group.others {
+			if !slices.Contains(a.SharedWith, o.Ref) {
+				a.SharedWith, a.inFront = append(a.SharedWith, o.Ref), true
+			}
+		}
+	}
+	if open != snapshot.OpenNot && len(a.ByHand)+len(a.SharedWith) == 0 {
 		return a
 	}
 	for _, ref := range x.Refs(snapshot.Workload) {
@@ -166,36 +181,36 @@ func rulesOn(d *snapshot.DestinationPlan) (rules []Rule) {
 // gate decides which workloads may call a Destination. It is made once for all of them.
 type gate struct {
 	*Index
-	d      *snapshot.DestinationPlan
-	groups []*podGroup
-	// calls are for each of its ports, which are in ports; 0 stands for any.
-	calls []snapshot.Call
-	ports []uint32
+	d     *snapshot.DestinationPlan
+	calls []gateCall
+}
+
+// gateCall is a call to a group of pods, by a port of the Destination; 0 stands for any.
+type gateCall struct {
+	snapshot.Call
+	group *podGroup
+	port  uint32
 }
 
 func (x *Index) gateTo(d *snapshot.DestinationPlan) *gate {
-	g := &gate{Index: x, d: d, groups: x.outside.groupsOf(d, nil)}
+	g := &gate{Index: x, d: d}
+	add := func(isHTTP bool, port uint32) {
+		for _, group := range x.outside.podGroups(d, port, nil) {
+			g.calls = append(g.calls, gateCall{snapshot.Call{HTTP: isHTTP, AnyRequest: true}, group, port})
+		}
+	}
 	if k := d.Destination.Spec.KubeService; k != nil {
 		for i := range k.Ports {
-			g.calls = append(g.calls, snapshot.Call{HTTP: dialectOf(d).IsHTTP(&k.Ports[i]), AnyRequest: true, PodPort: podPortOf(d, k.Ports[i].Port)})
-			g.ports = append(g.ports, k.Ports[i].Port)
+			add(dialectOf(d).IsHTTP(&k.Ports[i]), k.Ports[i].Port)
 		}
 	}
 	if len(g.calls) == 0 {
-		g.calls, g.ports = []snapshot.Call{{HTTP: true, AnyRequest: true}}, []uint32{0}
+		add(true, 0)
+	}
+	if slices.ContainsFunc(g.calls, func(c gateCall) bool { return !c.group.bare }) { // what is said of bare pods is another matter
+		g.calls = slices.DeleteFunc(g.calls, func(c gateCall) bool { return c.group.bare })
 	}
 	return g
-}
-
-// beside are the other Destinations with policies that decide about some of its pods, ascending.
-func (g *gate) beside() (refs []snapshot.Ref) {
-	for _, pods := range g.groups {
-		for _, d := range pods.beside {
-			refs = append(refs, d.Ref)
-		}
-	}
-	slices.SortFunc(refs, snapshot.Ref.Compare)
-	return slices.Compact(refs)
 }
 
 // admits reports whether a workload can reach the Destination and may call it, on some port and
@@ -206,13 +221,11 @@ func (g *gate) admits(workload *discoveryv1.Workload) (may bool, by []snapshot.R
 		return false, nil
 	}
 	caller := callerOf(workload, mesh, true)
-	for i, call := range g.calls {
-		how := connectionOf(g.Index, workload, mesh, g.d, g.ports[i], "")
+	for _, c := range g.calls {
+		call, how := c.Call, connectionOf(g.Index, workload, mesh, g.d, c.port, "")
 		call.Caller = caller
-		for _, pods := range g.groups {
-			if j := judge(g.d, mesh, how, call, pods); j.verdict == Allowed || j.verdict == Unknown {
-				may, by = true, append(by, j.ours.By...)
-			}
+		if j := judge(g.d, mesh, how, call, c.group); j.verdict == Allowed || j.verdict == Unknown {
+			may, by = true, append(by, j.ours.By...)
 		}
 	}
 	slices.SortFunc(by, snapshot.Ref.Compare)
@@ -308,6 +321,14 @@ func principal(trustDomain, namespace, account string) string {
 }
 
 func (a Access) sections() []Section {
+	out := a.callerSections()
+	if a.NoProxy != "" {
+		out[0].Text += " Of its pods, " + a.NoProxy + "."
+	}
+	return out
+}
+
+func (a Access) callerSections() []Section {
 	s := Section{Title: "Who may call it"}
 	switch {
 	case a.Gateway:
@@ -316,9 +337,12 @@ func (a Access) sections() []Section {
 	case a.Permissive:
 		s.Text = "Anyone in its mesh, whatever policies say: the mesh is in permissive traffic policy mode."
 		return []Section{s}
-	case a.Default == Allow && len(a.Beside) > 0:
-		s.Text = "No AccessPolicy selects it, but some of its pods are also those of " + services(a.Beside) + ", whose policies decide."
+	case a.inFront && len(a.ByHand) > 0:
+		s.Text = "No AccessPolicy selects it, but its pods are also those of " + services(a.SharedWith) + ": the policies there decide about calls to them, and what users wrote."
 		return append([]Section{s}, a.byHandSections()...)
+	case a.inFront:
+		s.Text = "No AccessPolicy selects it, but its pods are also those of " + services(a.SharedWith) + ": the policies there decide about calls to them."
+		return []Section{s, a.callersSection()}
 	case a.Default == Allow && len(a.ByHand) > 0:
 		s.Text = "No AccessPolicy selects it, and access is open by default; what users wrote decides."
 		return append([]Section{s}, a.byHandSections()...)

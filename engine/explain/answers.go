@@ -107,8 +107,8 @@ func (x *Index) shortTargets(r *snapshot.Route) string {
 
 // callersAnswer says who may call: "productpage-v1 only; 12 refused".
 func (x *Index) callersAnswer(a *Access) string {
-	if a.Default == Allow && len(a.ByHand)+len(a.Beside) == 0 {
-		return "anyone"
+	if a.Default == Allow && len(a.ByHand)+len(a.SharedWith) == 0 {
+		return "anyone" + prefixed("; ", a.NoProxy)
 	}
 	who := "nobody"
 	switch n := len(a.Callers); {
@@ -124,7 +124,7 @@ func (x *Index) callersAnswer(a *Access) string {
 	if a.Refused > 0 {
 		who += fmt.Sprintf("; %d refused", a.Refused)
 	}
-	return who
+	return who + prefixed("; ", a.NoProxy)
 }
 
 // callerName is a workload's name where one cluster runs it, and else with its cluster.

@@ -120,8 +120,11 @@ func (e *Effect) order() int {
 func Effects(before, after *Index) []Effect {
 	e := &effects{before: before, after: after, callers: after.Refs(snapshot.Workload)}
 	for _, ref := range sortedRefs(after.destinations) {
-		if was, is := before.destinations[ref], after.destinations[ref]; was != is {
+		switch was, is := before.destinations[ref], after.destinations[ref]; {
+		case was != is:
 			e.destination(ref, was, is)
+		case !slices.Equal(before.outside.othersInFront(was), after.outside.othersInFront(is)):
+			e.access(ref, was, is)
 		}
 	}
 	for _, ref := range sortedRefs(before.destinations) {
@@ -209,7 +212,7 @@ func federatedTo(d *snapshot.DestinationPlan) (refs []snapshot.Ref) {
 // access compares who may call the service, and what for. Callers that cannot reach it at all are
 // for reach.
 func (e *effects) access(ref snapshot.Ref, was, is *snapshot.DestinationPlan) {
-	if was.Open() != snapshot.OpenNot && is.Open() != snapshot.OpenNot {
+	if was.Open() != snapshot.OpenNot && is.Open() != snapshot.OpenNot && len(e.before.outside.othersInFront(was))+len(e.after.outside.othersInFront(is)) == 0 {
 		return
 	}
 	var refused, allowed []snapshot.Ref

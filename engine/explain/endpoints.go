@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,9 +11,15 @@ import (
 
 // Endpoint is a pod behind a Destination that is ready.
 type Endpoint struct {
-	Address string            `json:"address"`
-	Zone    string            `json:"zone,omitempty"`
-	Labels  map[string]string `json:"labels,omitempty"`
+	Address string `json:"address"`
+	// OtherAddresses are those of the same pod in other IP families.
+	OtherAddresses []string          `json:"otherAddresses,omitempty"`
+	Zone           string            `json:"zone,omitempty"`
+	Labels         map[string]string `json:"labels,omitempty"`
+	// NoProxy: it runs no proxy of the mesh.
+	NoProxy bool `json:"noProxy,omitempty"`
+	// Machine: it is no pod, but a WorkloadEntry.
+	Machine bool `json:"machine,omitempty"`
 }
 
 // endpointsOf lists the ready endpoints of a Destination that have all of some labels.
@@ -44,12 +51,19 @@ func hasLabels(have, want map[string]string) bool {
 // endpoints are those of a Destination as values.
 func (x *Index) endpoints(d *snapshot.DestinationPlan) []Endpoint {
 	out := []Endpoint{}
-	for _, e := range endpointsOf(d, nil) {
-		zone := ""
-		if l := e.SubLocality; l != nil {
-			zone = strings.Trim(l.Zone+"/"+l.SubZone, "/")
+	k := d.Destination.Spec.KubeService
+	if k == nil {
+		return out
+	}
+	for i := range k.EndpointSubsets {
+		part := &k.EndpointSubsets[i]
+		for _, e := range part.Endpoints {
+			zone := ""
+			if l := e.SubLocality; l != nil {
+				zone = strings.Trim(l.Zone+"/"+l.SubZone, "/")
+			}
+			out = append(out, Endpoint{Address: e.IpAddress, OtherAddresses: e.OtherAddresses, Zone: zone, Labels: e.Labels, NoProxy: part.NoProxy && !part.Machines, Machine: part.Machines})
 		}
-		out = append(out, Endpoint{Address: e.IpAddress, Zone: zone, Labels: e.Labels})
 	}
 	return out
 }
@@ -91,8 +105,21 @@ func endpointsSection(list []Endpoint) Section {
 		return s
 	}
 	s.Header = []string{"ADDRESS", "ZONE", "LABELS"}
+	unlike := slices.ContainsFunc(list, func(e Endpoint) bool { return e.NoProxy || e.Machine })
+	if unlike {
+		s.Header = append(s.Header, "PROXY")
+	}
 	for _, e := range list {
-		s.Rows = append(s.Rows, []string{e.Address, e.Zone, labels(e.Labels)})
+		row := []string{strings.Join(append([]string{e.Address}, e.OtherAddresses...), ", "), e.Zone, labels(e.Labels)}
+		switch {
+		case e.Machine:
+			row = append(row, "WorkloadEntry")
+		case e.NoProxy:
+			row = append(row, "none")
+		case unlike:
+			row = append(row, "yes")
+		}
+		s.Rows = append(s.Rows, row)
 	}
 	return s
 }

@@ -12,6 +12,9 @@ import (
 // hiddenText begins a reason.
 const hiddenText = "the proxies of the callers do not know it: "
 
+// pastProxies is what is known of requests to a name that the proxies of callers do not know.
+const pastProxies = "whether requests reach it past them is for outboundTrafficPolicy and the network of the cluster; such requests take no route and present no identity"
+
 // hiddenBy says why the callers' proxies do not know a host that an object in a namespace makes known, as users wrote it or the
 // mesh's settings say; empty if they do.
 func (q *query) hiddenBy(host, home string) string {
@@ -80,7 +83,7 @@ func (q *query) answerHidden(out *Why, d *snapshot.DestinationPlan) bool {
 	case snapshot.UnknownsElsewhere:
 		out.Verdict, out.Reason = Unknown, hiddenText+by+", and "+says+" sends such requests to where it says"
 	default:
-		how := connection{plain: "their proxies do not know it and pass requests on as they are", foreign: true}
+		how := connection{plain: "their proxies do not know it and pass requests on as they are", foreign: true, past: true}
 		past := Outcome{Destination: d.Ref, Host: out.Host, Port: q.request.Port, Cluster: q.clusterOf(d.Ref), service: serviceRef(d)}
 		ready := len(endpointsOf(d, nil))
 		past.Endpoints, past.Hops = &ready, []Hop{{To: "a pod of " + d.Ref.Name, Cluster: d.Mesh.Cluster}}

@@ -70,6 +70,7 @@ func New(state *snapshot.State) *Index {
 	x.unwritten = newUnwritten(state.Output)
 	for d := range state.Plan.Destinations.All() {
 		x.destinations[d.Ref] = d
+		x.outside.addRestricted(d)
 	}
 	for _, v := range state.Plan.VirtualMeshes {
 		x.virtualMeshes[v.Ref] = v

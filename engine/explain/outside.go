@@ -2,14 +2,10 @@ package explain
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/meshctl/meshctl/engine/access"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
-	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -18,22 +14,13 @@ type outside struct {
 	clusters map[string]*snapshot.Cluster
 	// byHand is what there is for each mesh in its cluster, if that is anything.
 	byHand map[*snapshot.MeshPlan]snapshot.ByHand
-	// closed are the Destinations that do not let all callers in, by namespace.
-	closed map[inventory.Namespace][]*snapshot.DestinationPlan
+	// restricted are the Destinations of a namespace on which AccessPolicies are in force; see othersInFront.
+	restricted map[podNamespace][]*snapshot.DestinationPlan
 }
 
 // newOutside reads what users wrote for the meshes of a State.
 func newOutside(state *snapshot.State, clusters map[string]*snapshot.Cluster) *outside {
-	o := &outside{
-		clusters: clusters, byHand: map[*snapshot.MeshPlan]snapshot.ByHand{}, closed: map[inventory.Namespace][]*snapshot.DestinationPlan{},
-	}
-	for d := range state.Plan.Destinations.All() {
-		k := d.Destination.Spec.KubeService
-		if k != nil && len(k.WorkloadSelectorLabels) > 0 && d.Mesh != nil && !d.Mesh.Dialect.ByAccount && d.Open() == snapshot.OpenNot {
-			at := inventory.Namespace{Cluster: k.Ref.ClusterName, Name: k.Ref.Namespace}
-			o.closed[at] = append(o.closed[at], d)
-		}
-	}
+	o := &outside{clusters: clusters, byHand: map[*snapshot.MeshPlan]snapshot.ByHand{}, restricted: map[podNamespace][]*snapshot.DestinationPlan{}}
 	for _, m := range state.Plan.Meshes {
 		if c := clusters[m.Cluster]; c != nil && m.Dialect.Inspect != nil {
 			if hand := m.Dialect.Inspect(c, state.Input.Management.Plane()); !hand.Empty() {
@@ -42,21 +29,6 @@ func newOutside(state *snapshot.State, clusters map[string]*snapshot.Cluster) *o
 		}
 	}
 	return o
-}
-
-// podsOf are the labels of the pods that a selector selects, by address.
-func podsOf(c *snapshot.Cluster, namespace string, selector map[string]string) map[string]map[string]string {
-	out := map[string]map[string]string{}
-	at, _ := slices.BinarySearchFunc(c.Pods, namespace, func(p *corev1.Pod, namespace string) int { return strings.Compare(p.Namespace, namespace) })
-	for ; at < len(c.Pods) && c.Pods[at].Namespace == namespace; at++ {
-		if p := c.Pods[at]; hasLabels(p.Labels, selector) {
-			out[p.Status.PodIP] = p.Labels
-			for _, also := range p.Status.PodIPs {
-				out[also.IP] = p.Labels
-			}
-		}
-	}
-	return out
 }
 
 // access are users' objects that decide who may call a Destination, but for those that only ask for identities.
@@ -96,7 +68,12 @@ type connection struct {
 	other, unknown, instead string
 	// foreign: they are of another mesh, and know nothing of what the pods take.
 	foreign bool
+	// past: they connect past their proxies, to the addresses that the cluster gives them.
+	past bool
 }
+
+// remote: they get the addresses of no endpoints but those that other clusters are given.
+func (c *connection) remote() bool { return c.foreign && !c.past }
 
 // connectionTo is how callers of a mesh connect to a Destination.
 func connectionTo(d *snapshot.DestinationPlan, from *snapshot.MeshPlan) connection {
@@ -120,6 +97,29 @@ func (c *connection) setPlain(policy *snapshot.WithOrigin[networkingv1.TLSMode])
 	}
 }
 
+// toBare is what becomes of calls to pods that run no proxy of the mesh. Proxies of their own mesh send plain text to them unless
+// they are told to insist on mutual TLS (Istio, xds/endpoints, mtlsChecker).
+func (c *connection) toBare() judged {
+	if c.mutual || c.remote() {
+		return judged{verdict: Unreachable, byHand: true, reason: "the callers come with mutual TLS, and these endpoints have no proxy of the mesh"}
+	}
+	return judged{verdict: Allowed, byHand: true, reason: "these endpoints have no proxy of the mesh, so that no policy decides who may call them"}
+}
+
+// toMachines is what becomes of calls to WorkloadEntries that name no service account: callers send plain text to them (Istio,
+// serviceentry.getTLSModeFromWorkloadEntry).
+func (g *podGroup) toMachines(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, call *snapshot.Call) judged {
+	call.Caller = nil
+	out := judged{ours: g.allows(d, from, call)}
+	if g.guard == nil && verdictOf(out.ours) == Allowed {
+		out.verdict = Allowed
+		return out
+	}
+	out.verdict, out.byHand = Unknown, true
+	out.reason = "the WorkloadEntries of these endpoints name no service account, so that callers present no identity; whether a proxy there refuses them is not known"
+	return out
+}
+
 // judged is what AccessPolicies and users' objects together decide about a call to a group of pods.
 type judged struct {
 	verdict Verdict
@@ -132,9 +132,16 @@ type judged struct {
 }
 
 // judge decides about a call to a group of pods.
-func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection, call snapshot.Call, pods *podGroup) judged {
-	guard := pods.guard
-	if how.plain != "" {
+func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection, call snapshot.Call, group *podGroup) judged {
+	guard := group.guard
+	switch call.PodPort = group.port; {
+	case group.machines && how.remote():
+		return judged{verdict: Unreachable, byHand: true, reason: "callers in other clusters do not get the addresses of WorkloadEntries, which whoever writes them chooses"}
+	case group.bare:
+		return how.toBare()
+	case group.withoutIdentity && !how.mutual:
+		return group.toMachines(d, from, &call)
+	case how.plain != "":
 		call.Caller = nil
 	}
 	unidentified := ""
@@ -160,8 +167,7 @@ func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection,
 			return judged{verdict: Unreachable, byHand: true, reason: byHandName(by) + " takes only mutual TLS, and " + how.plain}
 		}
 	}
-	var out judged
-	out.ours, out.on = pods.allows(d, from, &call)
+	out := judged{ours: group.allows(d, from, &call)}
 	if guard == nil {
 		out.verdict = verdictOf(out.ours)
 		return out

@@ -3,63 +3,76 @@ package explain
 import (
 	"fmt"
 	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/meshctl/meshctl/engine/access"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// podGroup is a group of the pods of a Destination about which the same objects decide.
+// podGroup are pods of a Destination about which the same decides.
 type podGroup struct {
-	// guard is what users wrote about them; nil if they wrote nothing.
+	// pods is how many there are; 0 if none is ready, and then the group stands for those that will be.
+	pods int
+	// port is where they listen for the port that is asked about.
+	port uint32
+	// bare: they run no proxy of the mesh, so that nothing decides who may call them, and they take no mutual TLS of it.
+	bare bool
+	// machines: they are no pods, but WorkloadEntries. Without identity, callers present none to them, and whether they run a proxy is
+	// not known.
+	machines, withoutIdentity bool
+	// others are Destinations in front of the same pods whose AccessPolicies decide about calls to them, where none selects the
+	// Destination itself: a mesh applies what is allowed on one service to all of its pods.
+	others []*snapshot.DestinationPlan
+	// guard is what users wrote about them; nil for nothing.
 	guard snapshot.Guard
-	// beside are other Destinations of which they are, and that do not let all callers in: policies select pods, and not services.
-	beside []*snapshot.DestinationPlan
-	count  int
 }
 
-// groupsOf divides those pods of a Destination that have some labels; there is at least one group.
-func (o *outside) groupsOf(d *snapshot.DestinationPlan, with map[string]string) []*podGroup {
+// podGroups are the groups of those pods of a Destination that have some labels, and serve a port of it; 0 is any. There is at
+// least one.
+func (o *outside) podGroups(d *snapshot.DestinationPlan, port uint32, with map[string]string) []*podGroup {
 	k := d.Destination.Spec.KubeService
-	if d.Mesh == nil || k == nil {
-		return []*podGroup{{}}
+	if k == nil {
+		return []*podGroup{{port: port}}
 	}
-	hand, closed := o.byHand[d.Mesh], o.closed[inventory.Namespace{Cluster: k.Ref.ClusterName, Name: k.Ref.Namespace}]
-	if hand == nil && !slices.ContainsFunc(closed, func(c *snapshot.DestinationPlan) bool { return c != d }) {
-		return []*podGroup{{}}
-	}
+	others := o.othersInFront(d)
+	labelsOf := o.podLabels(d, len(others) > 0)
 	var groups []*podGroup
-	labels := map[*podGroup][]map[string]string{}
-	for _, pod := range o.podLabels(d, with) {
-		var beside []*snapshot.DestinationPlan
-		for _, c := range closed {
-			if c != d && hasLabels(pod, c.Destination.Spec.KubeService.WorkloadSelectorLabels) {
-				beside = append(beside, c)
+	var labels [][]map[string]string
+	for i := range k.EndpointSubsets {
+		part := &k.EndpointSubsets[i]
+		number, serves := snapshot.SubsetPort(k, part, port)
+		if !serves {
+			continue
+		}
+		for _, e := range part.Endpoints {
+			if !hasLabels(e.Labels, with) {
+				continue
 			}
-		}
-		at := slices.IndexFunc(groups, func(g *podGroup) bool { return slices.Equal(g.beside, beside) })
-		if at < 0 {
-			at = len(groups)
-			groups = append(groups, &podGroup{beside: beside})
-		}
-		g := groups[at]
-		g.count++
-		labels[g] = append(labels[g], pod)
-	}
-	if hand == nil {
-		return groups
-	}
-	var out []*podGroup
-	for _, g := range groups {
-		guards := hand.Guards(&snapshot.PodQuery{Mesh: d.Mesh, Namespace: k.Ref.Namespace, Pods: labels[g]})
-		for _, guard := range guards {
-			out = append(out, &podGroup{guard: guard, beside: g.beside, count: guard.Pods()})
-		}
-		if len(guards) == 0 {
-			out = append(out, g)
+			pod := labelsOf(&e)
+			group := podGroup{port: number, bare: part.NoProxy && !part.Machines, machines: part.Machines, withoutIdentity: part.NoProxy && part.Machines}
+			if !group.bare {
+				group.others = selecting(others, pod)
+			}
+			at := slices.IndexFunc(groups, func(g *podGroup) bool {
+				return g.port == group.port && g.bare == group.bare && g.machines == group.machines && g.withoutIdentity == group.withoutIdentity && slices.Equal(g.others, group.others)
+			})
+			if at < 0 {
+				at = len(groups)
+				groups, labels = append(groups, &group), append(labels, nil)
+			}
+			groups[at].pods++
+			labels[at] = append(labels[at], pod)
 		}
 	}
-	return out
+	if len(groups) == 0 { // those that will be
+		groups = append(groups, &podGroup{port: podPortOf(d, port), others: selecting(others, k.WorkloadSelectorLabels)})
+		labels = append(labels, []map[string]string{k.WorkloadSelectorLabels})
+	}
+	return o.guarded(d, groups, labels)
 }
 
 // podsOfDestination are the pods of a Destination that have some labels; nil if users wrote nothing for its mesh.
@@ -68,48 +81,166 @@ func (o *outside) podsOfDestination(d *snapshot.DestinationPlan, with map[string
 	if d.Mesh == nil || k == nil || o.byHand[d.Mesh] == nil {
 		return nil
 	}
-	return &snapshot.PodQuery{Mesh: d.Mesh, Namespace: k.Ref.Namespace, Pods: o.podLabels(d, with)}
-}
-
-// podLabels are the labels of the ready pods of a Destination that have some; those of the pods that will be, if there are none.
-func (o *outside) podLabels(d *snapshot.DestinationPlan, with map[string]string) (list []map[string]string) {
-	k := d.Destination.Spec.KubeService
-	pods := podsOf(o.clusters[d.Mesh.Cluster], k.Ref.Namespace, k.WorkloadSelectorLabels)
+	of, labelsOf := &snapshot.PodQuery{Mesh: d.Mesh, Namespace: k.Ref.Namespace}, o.podLabels(d, true)
 	for _, e := range endpointsOf(d, with) {
-		labels, found := pods[e.IpAddress]
-		if !found {
-			labels = e.Labels // of its workload
-		}
-		list = append(list, labels)
+		of.Pods = append(of.Pods, labelsOf(&e))
 	}
-	if len(list) == 0 {
-		list = append(list, k.WorkloadSelectorLabels)
+	if len(of.Pods) == 0 { // those that will be
+		of.Pods = append(of.Pods, k.WorkloadSelectorLabels)
 	}
-	return list
+	return of
 }
 
-// allows is what AccessPolicies decide about a call to the pods, and on which Destination: of all that select a pod, one that allows it
-// is enough (istio.io: Authorization Policy).
-func (g *podGroup) allows(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, call *snapshot.Call) (access.Decision, *snapshot.DestinationPlan) {
-	own := access.Allows(d, from, call)
-	if len(g.beside) == 0 || len(own.By) > 0 || own.Open != snapshot.OpenNot && own.Open != snapshot.OpenByDefault {
-		return own, d
-	}
-	for _, other := range g.beside {
-		if decision := access.Allows(other, from, call); len(decision.By) > 0 {
-			return decision, other
+// selecting are the Destinations that select a pod.
+func selecting(among []*snapshot.DestinationPlan, pod map[string]string) (out []*snapshot.DestinationPlan) {
+	for _, o := range among {
+		if inventory.MatchLabels(o.Destination.Spec.KubeService.WorkloadSelectorLabels, pod) {
+			out = append(out, o)
 		}
 	}
-	if own.Open == snapshot.OpenByDefault {
-		return access.Allows(g.beside[0], from, call), g.beside[0]
-	}
-	return own, d
+	return out
 }
 
-// onOther says that the policies on another Destination decide about pods that are its own, too; empty for the Destination itself.
-func onOther(d, on *snapshot.DestinationPlan) string {
-	if on == nil || on == d {
+// podNamespace is where the pods of a Destination are.
+type podNamespace struct{ cluster, namespace string }
+
+// addRestricted notes a Destination if AccessPolicies are in force on its pods.
+func (o *outside) addRestricted(d *snapshot.DestinationPlan) {
+	if s := d.Destination.Spec.KubeService; s != nil && d.Mesh != nil && len(d.Access) > 0 && len(s.WorkloadSelectorLabels) > 0 && d.Open() == snapshot.OpenNot {
+		at := podNamespace{s.Ref.ClusterName, s.Ref.Namespace}
+		o.restricted[at] = append(o.restricted[at], d)
+	}
+}
+
+// othersInFront are the Destinations in whose namespace a Destination is, and on which AccessPolicies are in force, if none is on
+// itself.
+func (o *outside) othersInFront(d *snapshot.DestinationPlan) []*snapshot.DestinationPlan {
+	k := d.Destination.Spec.KubeService
+	if k == nil || d.Mesh == nil || d.Mesh.Dialect.ByAccount || len(d.Access) > 0 || d.Open() != snapshot.OpenByDefault && d.Open() != snapshot.OpenNot {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(o.restricted[podNamespace{k.Ref.ClusterName, k.Ref.Namespace}]), func(other *snapshot.DestinationPlan) bool { return other.Mesh.Ref != d.Mesh.Ref })
+}
+
+// closedInFront reports whether AccessPolicies on other services decide about calls to pods of a Destination.
+func (o *outside) closedInFront(d *snapshot.DestinationPlan) bool {
+	return len(o.othersInFront(d)) > 0 && slices.ContainsFunc(o.podGroups(d, 0, nil), func(g *podGroup) bool { return len(g.others) > 0 })
+}
+
+// podLabels returns a function for the labels of the pod of an endpoint: those of its workload where the pod itself is not known or
+// not needed.
+func (o *outside) podLabels(d *snapshot.DestinationPlan, needed bool) func(*discoveryv1.Endpoint) map[string]string {
+	k := d.Destination.Spec.KubeService
+	var pods map[string]map[string]string
+	if d.Mesh != nil && (needed || o.byHand[d.Mesh] != nil) {
+		pods = podsOf(o.clusters[d.Mesh.Cluster], k.Ref.Namespace, k.WorkloadSelectorLabels)
+	}
+	return func(e *discoveryv1.Endpoint) map[string]string {
+		if labels, found := pods[e.IpAddress]; found {
+			return labels
+		}
+		return e.Labels
+	}
+}
+
+// guarded splits groups by what users wrote about their pods.
+func (o *outside) guarded(d *snapshot.DestinationPlan, groups []*podGroup, labels [][]map[string]string) []*podGroup {
+	hand := o.byHand[d.Mesh]
+	if d.Mesh == nil || hand == nil {
+		return groups
+	}
+	var out []*podGroup
+	for i, g := range groups {
+		var guards []snapshot.Guard
+		if !g.bare {
+			guards = hand.Guards(&snapshot.PodQuery{Mesh: d.Mesh, Namespace: d.Destination.Spec.KubeService.Ref.Namespace, Pods: labels[i]})
+		}
+		for _, guard := range guards {
+			part := *g
+			part.guard = guard
+			if g.pods > 0 {
+				part.pods = guard.Pods()
+			}
+			out = append(out, &part)
+		}
+		if len(guards) == 0 {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// podsOf are the labels of the pods that a selector selects, by address.
+func podsOf(c *snapshot.Cluster, namespace string, selector map[string]string) map[string]map[string]string {
+	out := map[string]map[string]string{}
+	if c == nil {
+		return out
+	}
+	at, _ := slices.BinarySearchFunc(c.Pods, namespace, func(p *corev1.Pod, namespace string) int { return strings.Compare(p.Namespace, namespace) })
+	for ; at < len(c.Pods) && c.Pods[at].Namespace == namespace; at++ {
+		if p := c.Pods[at]; hasLabels(p.Labels, selector) {
+			out[p.Status.PodIP] = p.Labels
+			for _, also := range p.Status.PodIPs {
+				out[also.IP] = p.Labels
+			}
+		}
+	}
+	return out
+}
+
+// lacksPort says that ready endpoints of a Destination do not serve a port of it; empty if some do, or if none is ready.
+func lacksPort(d *snapshot.DestinationPlan, port uint32) string {
+	k := d.Destination.Spec.KubeService
+	if k == nil {
 		return ""
 	}
-	return fmt.Sprintf("no AccessPolicy selects %s, but these pods are also those of %s: ", d.Ref.Name, on.Ref.Name)
+	n := 0
+	for i := range k.EndpointSubsets {
+		if _, serves := snapshot.SubsetPort(k, &k.EndpointSubsets[i], port); serves {
+			return ""
+		}
+		n += len(k.EndpointSubsets[i].Endpoints)
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("none of the endpoints of %s that are ready has the port to which port %d leads", d.Ref.Name, port)
+}
+
+// local: callers in other clusters do not get their addresses.
+func (g *podGroup) local() bool { return g.bare || g.machines }
+
+// allows is what AccessPolicies decide about a call to pods of a group: those on the Destination, or else those on others in front
+// of the pods, of which one that allows it is enough.
+func (g *podGroup) allows(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, call *snapshot.Call) access.Decision {
+	if len(g.others) == 0 {
+		return access.Allows(d, from, call)
+	}
+	var rules []snapshot.EffectiveRule
+	for _, o := range g.others {
+		rules = append(rules, access.RulesFor(o, from)...)
+	}
+	return access.Decide(d.Mesh, rules, call)
+}
+
+// unlikeText says how many endpoints of a Destination have no proxy, or are no pods, and what that means; empty if none are.
+func unlikeText(d *snapshot.DestinationPlan) string {
+	k := d.Destination.Spec.KubeService
+	if k == nil {
+		return ""
+	}
+	text := snapshot.MachineText(k)
+	if all, bare := snapshot.EndpointCounts(k); bare > 0 {
+		text = snapshot.Sentences(snapshot.NoProxyText(bare, all), text)
+	}
+	return prefixed(d.Ref.Name+": ", text)
+}
+
+// othersText names the services whose AccessPolicies decide about a Destination.
+func othersText(others []*snapshot.DestinationPlan) string {
+	refs := make([]snapshot.Ref, len(others))
+	for i, o := range others {
+		refs[i] = o.Ref
+	}
+	return "its pods are also those of " + services(refs)
 }

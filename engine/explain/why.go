@@ -193,8 +193,7 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 	}
 	out.Host = hostFrom(q.mesh, d)
 	if port == nil {
-		out.Verdict = Unreachable
-		out.Reason = fmt.Sprintf("%s has no port %d; it has %s", d.Ref.Name, q.request.Port, portsText(d))
+		out.Verdict, out.Reason = q.noPort(d)
 		return
 	}
 	if reason := q.hostMissing(d.Ref, out.Host); reason != "" && !isGateway(q.workload) {
@@ -317,6 +316,15 @@ func portOf(d *snapshot.DestinationPlan, number uint32) *discoveryv1.KubeService
 	return &k.Ports[i]
 }
 
+// noPort is what becomes of requests to a port that a service does not have. Proxies know no service without ports, whose name in its
+// own cluster leads to its pods all the same (kubernetes.io: headless Services).
+func (q *query) noPort(d *snapshot.DestinationPlan) (Verdict, string) {
+	if k := d.Destination.Spec.KubeService; k != nil && len(k.Ports) == 0 && d.Mesh.Ref == q.mesh.Ref {
+		return Unknown, d.Ref.Name + " has no ports, so that the proxies of the callers do not know it; " + pastProxies
+	}
+	return Unreachable, fmt.Sprintf("%s has no port %d; it has %s", d.Ref.Name, q.request.Port, portsText(d))
+}
+
 func portsText(d *snapshot.DestinationPlan) string {
 	var ports []uint32
 	if k := d.Destination.Spec.KubeService; k != nil {
@@ -399,6 +407,11 @@ func (q *query) notes(out *Why) []string {
 	}
 	clusters := []string{q.clusterOfWorkload(out.From)}
 	for _, o := range out.Outcomes {
+		if d := q.destinations[o.Destination]; d != nil {
+			if text := unlikeText(d); text != "" && !slices.Contains(notes, text) {
+				notes = append(notes, text)
+			}
+		}
 		if !slices.Contains(clusters, o.Cluster) && o.Cluster != "" {
 			clusters = append(clusters, o.Cluster)
 		}

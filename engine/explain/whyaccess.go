@@ -72,14 +72,27 @@ func (q *query) resolvedOutcomes(d *snapshot.DestinationPlan, t snapshot.Target,
 
 // decided are an outcome with its verdict, or several if not all pods with some labels are alike.
 func (q *query) decided(out Outcome, d *snapshot.DestinationPlan, port uint32, how connection, with map[string]string) (list []Outcome) {
-	groups := q.outside.groupsOf(d, with)
+	groups := q.outside.podGroups(d, port, with)
+	if how.remote() && slices.ContainsFunc(groups, func(g *podGroup) bool { return !g.local() }) {
+		groups = slices.DeleteFunc(groups, (*podGroup).local)
+	}
+	if out.Endpoints != nil {
+		ready := 0
+		for _, g := range groups {
+			ready += g.pods
+		}
+		out.Endpoints = &ready
+	}
 	for _, g := range groups {
 		one := out
 		if len(groups) > 1 && out.Endpoints != nil && *out.Endpoints > 0 {
-			one.Endpoints, one.some = &g.count, true
+			one.Endpoints, one.some = &g.pods, true
 		}
 		q.decideAccess(&one, d, port, how, g)
 		one.needPods()
+		if text := lacksPort(d, port); one.Verdict == Unreachable && one.Endpoints != nil && *one.Endpoints == 0 && text != "" {
+			one.Reason, one.Change = text, nil
+		}
 		list = append(list, one)
 	}
 	if !slices.ContainsFunc(list, func(o Outcome) bool { return o.Verdict != list[0].Verdict || o.Reason != list[0].Reason }) {
@@ -117,13 +130,13 @@ func (q *query) trustMissing(d *snapshot.DestinationPlan) string {
 }
 
 // decideAccess sets the verdict of policies, and of what users wrote, on a group of the pods of a Destination.
-func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uint32, how connection, pods *podGroup) {
+func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uint32, how connection, group *podGroup) {
 	request := q.request.proxied()
 	call := snapshot.Call{
 		HTTP: isHTTPPort(d, port), Method: request.Method, Path: request.PathOnly(), Query: queryOf(request.Path), Headers: request.Headers,
-		PodPort: podPortOf(d, port), Caller: callerOf(q.workload, q.mesh, true),
+		PodPort: group.port, Caller: callerOf(q.workload, q.mesh, true),
 	}
-	answer := judge(d, q.mesh, how, call, pods)
+	answer := judge(d, q.mesh, how, call, group)
 	decision := answer.ours
 	if answer.byHand {
 		out.Verdict, out.Reason = answer.verdict, answer.reason
@@ -142,17 +155,16 @@ func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uin
 	}
 	if len(decision.By) > 0 {
 		out.By = decision.By
-		out.Verdict, out.Reason = Allowed, onOther(d, answer.on)+policiesText(out.By)+verb(len(out.By), " allows it", " allow it")
+		out.Verdict, out.Reason = Allowed, policiesText(out.By)+verb(len(out.By), " allows it", " allow it")
+		if len(group.others) > 0 {
+			out.Reason += ": no AccessPolicy selects " + d.Ref.Name + ", and " + othersText(group.others)
+		}
 		return
 	}
 	out.Verdict = Refused
 	switch {
-	case answer.on != nil && answer.on != d:
-		out.Reason = onOther(d, answer.on) + "the policies there allow nobody"
-		if decision.Nearest != nil {
-			out.Reason, out.Change = q.nearestRule(answer.on, &decision, port)
-			out.Reason = onOther(d, answer.on) + out.Reason
-		}
+	case len(group.others) > 0:
+		q.refusedInFront(out, d, port, group, &decision)
 	case how.plain != "":
 		out.Reason = fmt.Sprintf("the callers present no identity, as %s, and no policy on %s is for anyone", how.plain, d.Ref.Name)
 		if by := how.policy; by != nil {
@@ -160,7 +172,7 @@ func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uin
 		}
 	case q.refusedByOthers(out, d, port, &call):
 	case decision.Nearest != nil:
-		out.Reason, out.Change = q.nearestRule(d, &decision, port)
+		out.Reason, out.Change = q.nearestRule(d, &decision, port, group.port)
 	case len(d.Callers.SharedWith) > 0:
 		out.Reason = "the pods of " + d.Ref.Name + " are also those of " + services(d.Callers.SharedWith) + ", and the policies on these services together allow no call; allow the same callers in all of them"
 	case len(d.Access) > 0:
@@ -188,12 +200,26 @@ func (q *query) refusedByOthers(out *Outcome, d *snapshot.DestinationPlan, port 
 		if len(decision.By) > 0 || decision.Nearest == nil {
 			continue
 		}
-		reason, change := q.nearestRule(other, &decision, port)
+		reason, change := q.nearestRule(other, &decision, port, call.PodPort)
 		out.Reason = policiesText(own.By) + verb(len(own.By), " allows it", " allow it") + ", but the pods of " + d.Ref.Name + " are also those of " + other.Ref.Name + ": " + reason
 		out.Change = change
 		return true
 	}
 	return false
+}
+
+// refusedInFront blames the policies on other services in front of the same pods, where none selects a service itself.
+func (q *query) refusedInFront(out *Outcome, d *snapshot.DestinationPlan, port uint32, group *podGroup, decision *access.Decision) {
+	out.Reason = "no AccessPolicy selects " + d.Ref.Name + ", but " + othersText(group.others)
+	for _, o := range group.others {
+		if decision.Nearest == nil || !slices.ContainsFunc(access.RulesFor(o, q.mesh), func(r snapshot.EffectiveRule) bool { return r.Policy == decision.Nearest.Policy }) {
+			continue
+		}
+		reason, change := q.nearestRule(o, decision, port, group.port)
+		out.Reason, out.Change = out.Reason+": "+reason, change
+		return
+	}
+	out.Reason += ", and the policies there allow nobody who comes from mesh " + q.mesh.Ref.Name
 }
 
 // ownRules are what the policies on a service allow by themselves.
@@ -209,10 +235,15 @@ func ownRules(d *snapshot.DestinationPlan) (rules []snapshot.EffectiveRule) {
 
 // nearestRule says why the rule that comes nearest to allowing the request does not, and what would
 // have to be changed in it; nil if that is not an addition.
-func (q *query) nearestRule(d *snapshot.DestinationPlan, n *access.Decision, port uint32) (reason string, change *Addition) {
+func (q *query) nearestRule(d *snapshot.DestinationPlan, n *access.Decision, port, podPort uint32) (reason string, change *Addition) {
 	name, text := kindAndName(n.Nearest.Policy), strconv.FormatUint(uint64(port), 10)
 	if !isHTTPPort(d, port) && slices.ContainsFunc(n.Obstacles, func(o access.Obstacle) bool { return o == access.WrongMethod || o == access.WrongPath }) {
 		return fmt.Sprintf("%s allows methods or paths only, and proxies see no requests on port %d; allow the port in a policy without allowedMethods and allowedPaths", name, port), nil
+	}
+	if slices.Contains(n.Obstacles, access.WrongPort) && slices.ContainsFunc(d.Access, func(r *snapshot.AccessRule) bool {
+		return r.Origin.Ref == n.Nearest.Policy && slices.Contains(r.Ports, port)
+	}) {
+		return fmt.Sprintf("%s allows port %s, but not on pods that listen for it on %d: others listen there for a port that it does not allow", name, text, podPort), nil
 	}
 	change = &Addition{Policy: n.Nearest.Policy}
 	var not, add []string
@@ -303,8 +334,8 @@ func verb(n int, one, more string) string {
 
 // podPortOf is where the pods of a service listen for one of its ports.
 func podPortOf(d *snapshot.DestinationPlan, port uint32) uint32 {
-	if ports := snapshot.PodPorts(d.Destination.Spec.KubeService, []uint32{port}); len(ports) > 0 {
-		return ports[0]
+	if p := portOf(d, port); p != nil {
+		port, _ = snapshot.PodPort(d.Destination.Spec.KubeService, *p)
 	}
 	return port
 }

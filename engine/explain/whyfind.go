@@ -21,6 +21,9 @@ func (x *Index) FindCalled(from snapshot.Ref, name string) []snapshot.Ref {
 		}
 	}
 	found := append(x.Find(snapshot.Destination, name), x.Find(snapshot.VirtualDestination, name)...)
+	if alias := FindAlias(x, from, name); alias != nil && !slices.ContainsFunc(found, func(ref snapshot.Ref) bool { return ref.Name == name }) {
+		return alias.To
+	}
 	k := workload.Spec.Kubernetes
 	if len(found) < 2 || k == nil {
 		return found

@@ -18,6 +18,8 @@ type Inventory struct {
 	Destinations []*discoveryv1.Destination
 
 	services map[serviceKey]int
+	// aliases are the Services that only stand for other names.
+	aliases  map[serviceKey]snapshot.Alias
 	domains  map[string]string
 	accounts map[string]map[accountNamespace]bool
 	// workloadsOf is the number of workloads of each mesh.
@@ -37,6 +39,7 @@ func New(discovered []*snapshot.Discovered, clusters []*snapshot.Cluster) *Inven
 	inv := &Inventory{
 		domains:  make(map[string]string, len(clusters)),
 		accounts: map[string]map[accountNamespace]bool{},
+		aliases:  map[serviceKey]snapshot.Alias{},
 
 		workloadsOf: map[commonv1.ObjectRef]int{},
 	}
@@ -54,6 +57,9 @@ func New(discovered []*snapshot.Discovered, clusters []*snapshot.Cluster) *Inven
 		inv.Meshes = append(inv.Meshes, d.Meshes...)
 		inv.Workloads = append(inv.Workloads, d.Workloads...)
 		inv.Destinations = append(inv.Destinations, d.Destinations...)
+		for _, a := range d.Aliases {
+			inv.aliases[serviceKey{d.Cluster, a.Namespace, a.Name}] = a
+		}
 	}
 	slices.SortFunc(inv.Meshes, func(a, b *discoveryv1.Mesh) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(inv.Workloads, func(a, b *discoveryv1.Workload) int { return strings.Compare(a.Name, b.Name) })
@@ -97,6 +103,15 @@ func (inv *Inventory) IndexOf(ref snapshot.Ref) (int, bool) {
 func (inv *Inventory) IndexOfService(ref commonv1.ClusterObjectRef) (int, bool) {
 	i, ok := inv.services[serviceKey{ref.ClusterName, ref.Namespace, ref.Name}]
 	return i, ok
+}
+
+// NotDiscovered is the issue with a field that names a Service which is no Destination. The hint is for one of which no more is known.
+func (inv *Inventory) NotDiscovered(field string, ref commonv1.ClusterObjectRef, hint string) snapshot.Issue {
+	if a, ok := inv.aliases[serviceKey{ref.ClusterName, ref.Namespace, ref.Name}]; ok {
+		what, next := a.Reason()
+		return snapshot.Errorf(snapshot.NoDestination, next, "%s: service %s is no destination: %s", field, ServiceName(ref), what).At(field)
+	}
+	return snapshot.Errorf(snapshot.DestinationNotFound, hint, "%s: service %s was not discovered", field, ServiceName(ref)).At(field)
 }
 
 // LocalFQDN is the name of a Service in its own cluster.

@@ -172,12 +172,10 @@ func NeedsBoth(s *commonv1.IdentitySelector) bool {
 
 // SelectionIssues reports references to what was not discovered, or that nothing is
 // selected.
-func SelectionIssues(policy snapshot.Ref, field string, selected []int, missing []commonv1.ClusterObjectRef) []snapshot.Issue {
+func (inv *Inventory) SelectionIssues(policy snapshot.Ref, field string, selected []int, missing []commonv1.ClusterObjectRef) []snapshot.Issue {
 	var issues []snapshot.Issue
 	for _, m := range missing {
-		issues = append(issues, snapshot.Errorf(snapshot.DestinationNotFound,
-			"correct the reference; `meshctl describe destination` lists the services there are",
-			"%s: service %s was not discovered", field, ServiceName(m)).At(field).On(policy, snapshot.Ref{}))
+		issues = append(issues, inv.NotDiscovered(field, m, "correct the reference; `meshctl describe destination` lists the services there are").On(policy, snapshot.Ref{}))
 	}
 	if len(selected)+len(missing) == 0 {
 		issues = append(issues, snapshot.Warnf(snapshot.SelectsNothing,

@@ -65,6 +65,10 @@ func answer(t *testing.T, x *explain.Index, question string, out *strings.Builde
 	require.Len(t, from, 1, question)
 	called, port, _ := strings.Cut(parts[1], ":")
 	to := x.FindCalled(from[0], called)
+	if alias := explain.FindAlias(x, from[0], called); alias != nil && len(to) == 0 {
+		fmt.Fprintf(out, "  %s\n", alias.Text())
+		return
+	}
 	require.Len(t, to, 1, question)
 	number, err := strconv.ParseUint(cmp.Or(port, "0"), 10, 16)
 	require.NoError(t, err, question)
@@ -75,6 +79,7 @@ func answer(t *testing.T, x *explain.Index, question string, out *strings.Builde
 	}
 	why := x.Why(from[0], to[0], request)
 	require.NotNil(t, why, question)
+	why.NoteAlias(x, parts[1])
 	fmt.Fprintf(out, "  %s: %s\n", why.Verdict, why.Reason)
 	if len(why.Outcomes) > 1 {
 		for _, o := range why.Outcomes {

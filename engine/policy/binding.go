@@ -54,7 +54,7 @@ func (env *environment) newTrafficBinding(p *networkingv1.TrafficPolicy, old *tr
 	}
 	selected, missing := env.inv.SelectDestinations(p.Spec.DestinationSelector)
 	b.selected = selected
-	b.issues = append(env.scope.Issues(b.ref), inventory.SelectionIssues(b.ref, "destinationSelector", selected, missing)...)
+	b.issues = append(env.scope.Issues(b.ref), env.inv.SelectionIssues(b.ref, "destinationSelector", selected, missing)...)
 	b.workloads = env.inv.SelectWorkloads(env.topology.CallingMeshes(selected), p.Spec.SourceSelector)
 	if b.workloads.Count == 0 && len(selected) > 0 {
 		b.issues = append(b.issues, snapshot.Warnf(snapshot.SelectsNothing,
@@ -85,7 +85,7 @@ func (env *environment) newAccessBinding(p *networkingv1.AccessPolicy, old *acce
 	}
 	selected, missing := env.inv.SelectDestinations(p.Spec.DestinationSelector)
 	b.selected = selected
-	b.issues = append(env.scope.Issues(b.ref), inventory.SelectionIssues(b.ref, "destinationSelector", selected, missing)...)
+	b.issues = append(env.scope.Issues(b.ref), env.inv.SelectionIssues(b.ref, "destinationSelector", selected, missing)...)
 	b.workloads = env.inv.SelectIdentities(env.topology.CallingMeshes(selected), p.Spec.SourceSelector)
 	if env.anyByIdentity(selected) {
 		for _, issue := range issues {

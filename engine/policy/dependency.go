@@ -135,7 +135,7 @@ func (d *dependencies) newBinding(env *environment, ref snapshot.Ref, o *enterpr
 	}
 	selected, missing := env.inv.SelectDestinations(o.Spec.DestinationSelectors)
 	b.destinations = selected
-	b.issues = append(b.issues, inventory.SelectionIssues(ref, "destinationSelectors", selected, missing)...)
+	b.issues = append(b.issues, env.inv.SelectionIssues(ref, "destinationSelectors", selected, missing)...)
 	b.issues = append(b.issues, env.unreachableIssues(b)...)
 	return b
 }

@@ -37,6 +37,7 @@ func callersOf(d *snapshot.DestinationPlan, shared *sharing) *snapshot.Callers {
 			out.Rules = append(out.Rules, effectiveRule(rule, d.Destination.Spec.KubeService))
 		}
 	}
+	out.Rules = slices.DeleteFunc(out.Rules, func(r snapshot.EffectiveRule) bool { return slices.Contains(r.PodPorts, snapshot.NoPort) })
 	if d.Mesh != nil && d.Mesh.Limited {
 		out.Relayed, out.NotRelayed = relayedRules(d.Mesh, out.Rules)
 	}

@@ -54,13 +54,13 @@ func (c *fieldContext) unknownTargets() []snapshot.Issue {
 				}
 			case d.KubeService != nil:
 				if service := serviceOf(d.KubeService); !c.env.discovered(service) {
-					issues = append(issues, serviceNotFound(field, service)...)
+					issues = append(issues, serviceNotFound(c.env.inv, field, service)...)
 				}
 			}
 		}
 	}
 	if m := p.Mirror; m != nil && m.KubeService != nil && !c.env.discovered(*m.KubeService) && !c.acceptedBefore(mirrorOf) {
-		issues = append(issues, serviceNotFound("policy.mirror", *m.KubeService)...)
+		issues = append(issues, serviceNotFound(c.env.inv, "policy.mirror", *m.KubeService)...)
 	}
 	return issues
 }
@@ -99,7 +99,7 @@ func (c *fieldContext) missingIssues(s *shift) []snapshot.Issue {
 // missingIssue is the issue for a target of a field that was accepted before. Why says
 // that it cannot be reached.
 func missingIssue(why snapshot.Issue, consequence string) snapshot.Issue {
-	if why.Code == snapshot.DestinationNotFound {
+	if why.Code == snapshot.DestinationNotFound || why.Code == snapshot.NoDestination {
 		why.Hint = "restore it, or remove it from the policy"
 	}
 	why.Hint += "; as soon as it can be reached, requests go there again"

@@ -145,6 +145,9 @@ func (f *selectorIndex) labelledPods() map[string][]int {
 	for _, services := range f.services {
 		for _, i := range services {
 			for _, subset := range f.inv.Destinations[i].Spec.KubeService.EndpointSubsets {
+				if subset.NoProxy && !subset.Machines {
+					continue
+				}
 				for _, e := range subset.Endpoints {
 					if !inventory.MatchLabels(f.selector(i), e.Labels) {
 						out[e.IpAddress] = append(append(out[e.IpAddress], i), f.of(e.Labels)...)

@@ -138,9 +138,8 @@ func unsupportedTarget(field string, d *networkingv1.WeightedDestination) snapsh
 }
 
 // serviceNotFound is the issue for a Service that was not discovered.
-func serviceNotFound(field string, service commonv1.ClusterObjectRef) []snapshot.Issue {
-	return []snapshot.Issue{snapshot.Errorf(snapshot.DestinationNotFound, findDestination,
-		"%s: service %s was not discovered", field, inventory.ServiceName(service)).At(field)}
+func serviceNotFound(inv *inventory.Inventory, field string, service commonv1.ClusterObjectRef) []snapshot.Issue {
+	return []snapshot.Issue{inv.NotDiscovered(field, service, findDestination)}
 }
 
 // resolve finds a Service, its name in the viewer's mesh, and its port: the given
@@ -148,14 +147,14 @@ func serviceNotFound(field string, service commonv1.ClusterObjectRef) []snapshot
 func (c *fieldContext) resolve(field string, service commonv1.ClusterObjectRef, port uint32) (snapshot.Target, []snapshot.Issue) {
 	i, ok := c.env.inv.IndexOfService(service)
 	if !ok {
-		return snapshot.Target{}, serviceNotFound(field, service)
+		return snapshot.Target{}, serviceNotFound(c.env.inv, field, service)
 	}
 	d := c.env.inv.Destinations[i]
 	target := snapshot.Target{Destination: inventory.DestinationRef(d)}
 	host, reachable := c.env.topology.Host(i, c.viewer)
-	if why := c.env.topology.LeftOut(i); !reachable && why != "" {
-		return target, []snapshot.Issue{snapshot.Errorf(snapshot.NotFederated, snapshot.LimitHint,
-			"%s: mesh %s cannot reach service %s: %s", field, c.viewer.Ref.Name, inventory.ServiceName(service), why).At(field)}
+	if left := c.env.topology.LeftOut(i); !reachable && left.Why != "" {
+		return target, []snapshot.Issue{snapshot.Errorf(snapshot.NotFederated, left.Hint,
+			"%s: mesh %s cannot reach service %s: %s", field, c.viewer.Ref.Name, inventory.ServiceName(service), left.Why).At(field)}
 	}
 	if !reachable {
 		return target, []snapshot.Issue{snapshot.Errorf(snapshot.NotFederated,

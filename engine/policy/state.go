@@ -81,7 +81,7 @@ type targetInputs struct {
 	destination *discoveryv1.Destination
 	mesh        *snapshot.MeshPlan
 	federation  *snapshot.Federation
-	leftOut     string
+	leftOut     snapshot.Unfederated
 	fqdn        string
 }
 

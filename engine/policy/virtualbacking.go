@@ -42,8 +42,7 @@ func (v *virtualDestination) addStatic(env *environment, static *enterprisev1bet
 		at, ok := env.inv.IndexOfService(*d.KubeService)
 		switch {
 		case !ok:
-			v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.DestinationNotFound, findDestination,
-				"%s: service %s was not discovered", field, inventory.ServiceName(*d.KubeService)).At(field))
+			v.addIssue(snapshot.Ref{}, env.inv.NotDiscovered(field, *d.KubeService, findDestination))
 		case slices.Contains(v.selected, at):
 			v.addIssue(inventory.DestinationRef(env.inv.Destinations[at]), snapshot.Warnf(snapshot.FieldInvalid, "list each service once",
 				"%s: service %s is listed twice", field, inventory.ServiceName(*d.KubeService)).At(field))
@@ -59,8 +58,7 @@ func (v *virtualDestination) addStatic(env *environment, static *enterprisev1bet
 func (v *virtualDestination) addLocalized(env *environment, localized *enterprisev1beta1.LocalizedDestinations) {
 	selected, missing := env.inv.SelectDestinations(localized.DestinationSelectors)
 	for _, m := range missing {
-		v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.DestinationNotFound, findDestination,
-			"localized.destinationSelectors: service %s was not discovered", inventory.ServiceName(m)).At("localized.destinationSelectors"))
+		v.addIssue(snapshot.Ref{}, env.inv.NotDiscovered("localized.destinationSelectors", m, findDestination))
 	}
 	byCluster := map[string][]int{}
 	for _, at := range selected {

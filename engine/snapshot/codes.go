@@ -14,6 +14,12 @@ const (
 	NamespaceIgnored Code = "NamespaceIgnored"
 	// ServiceWithoutMesh: a Service asks to be a destination in a cluster without a mesh.
 	ServiceWithoutMesh Code = "ServiceWithoutMesh"
+	// NoDestination: a Service is asked for, or named, that can be no destination, such as an ExternalName.
+	NoDestination Code = "NoDestination"
+	// ProxyMissing: pods behind a Service run no proxy of its mesh: no policy protects them, and other clusters cannot call them.
+	ProxyMissing Code = "ProxyMissing"
+	// PortsDiffer: pods behind a Service listen on different ports for one of its ports, or do not serve it.
+	PortsDiffer Code = "PortsDiffer"
 	// AmbiguousMesh: a workload or Service could belong to several control planes.
 	AmbiguousMesh Code = "AmbiguousMesh"
 	// ControlPlaneIgnored: a Deployment looks like a control plane, and anyone could have

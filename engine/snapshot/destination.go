@@ -18,8 +18,8 @@ type DestinationPlan struct {
 	// Federation is nil if no other mesh sees the service.
 	Federation *Federation
 	// LeftOut says why there is no Federation although a VirtualMesh selects the service;
-	// empty if there is, or if none does.
-	LeftOut string
+	// zero if there is, or if none does.
+	LeftOut Unfederated
 	// Views are how its own mesh reaches it (always first), and how each mesh does
 	// that it is federated to and that needs configuration of its own.
 	Views []*View
@@ -39,13 +39,11 @@ type DestinationPlan struct {
 // LimitHint is the next step where a limit leaves services out of federation.
 const LimitHint = "remove services there that nobody needs, select fewer with federation.selectors of the VirtualMesh, or raise the limit"
 
-// NotFederated is LeftOut with the next step; empty if it is.
-func (d *DestinationPlan) NotFederated() string {
-	if d.LeftOut == "" {
-		return ""
-	}
-	return d.LeftOut + "; " + LimitHint
-}
+// Unfederated is why a service is not federated, and the next step.
+type Unfederated struct{ Why, Hint string }
+
+// NotFederated is LeftOut in words; empty if it is.
+func (d *DestinationPlan) NotFederated() string { return Sentences(d.LeftOut.Why, d.LeftOut.Hint) }
 
 // Open is why all callers are let in.
 func (d *DestinationPlan) Open() Openness {

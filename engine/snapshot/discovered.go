@@ -18,6 +18,8 @@ type Discovered struct {
 	// cluster has: that name, by what they are called instead. Nil if there are none.
 	Clashes map[Ref]string
 	Issues  []Issue
+	// Aliases are the Services that only stand for other names, ascending by namespace and name.
+	Aliases []Alias
 	// UsedWorkloads and UsedDestinations: a doubt was settled by what is stored of the
 	// cluster.
 	UsedWorkloads, UsedDestinations bool
@@ -27,6 +29,19 @@ type Discovered struct {
 	UsedNames bool
 	// Debounce is that of the slowest control plane; nil for UsualDebounce.
 	Debounce *Debounce
+}
+
+// Alias is a Service of type ExternalName.
+type Alias struct {
+	Namespace, Name string
+	// For is the host name that it stands for.
+	For string
+}
+
+// Reason says why an Alias is no Destination, and what to do about it.
+func (a *Alias) Reason() (what, hint string) {
+	return "it is of type ExternalName: it stands for " + a.For + ", and has no pods of its own",
+		"name the Service that it stands for; if that is outside of the clusters, write an external Destination"
 }
 
 // Debounce is how long a control plane collects changes before it sends them to its

@@ -62,6 +62,7 @@ const (
 	GRPCRoute
 	GatewayTCPRoute
 	TLSRoute
+	WorkloadEntry
 	HTTPRouteGroup
 	TCPRoute
 	TrafficTarget
@@ -224,6 +225,7 @@ var kinds = [kindCount]KindInfo{
 	EnvoyFilter:           optional(istioNetworking, "v1alpha3", "EnvoyFilter", "envoyfilters", Write).byHand(),
 	AuthorizationPolicy:   optional(istioSecurity, "v1", "AuthorizationPolicy", "authorizationpolicies", Write).with(Guards).byHand(),
 	PeerAuthentication:    optional(istioSecurity, "v1", "PeerAuthentication", "peerauthentications", Watch).later().byHand(),
+	WorkloadEntry:         optional(istioNetworking, "v1", "WorkloadEntry", "workloadentries", Watch).later().byHand(),
 	RequestAuthentication: optional(istioSecurity, "v1", "RequestAuthentication", "requestauthentications", Watch).later().byHand(),
 	WasmPlugin:            optional(istioExtensions, "v1alpha1", "WasmPlugin", "wasmplugins", Watch).later().byHand(),
 	TrafficExtension:      optional(istioExtensions, "v1alpha1", "TrafficExtension", "trafficextensions", Watch).later().byHand(),

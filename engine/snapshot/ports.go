@@ -12,37 +12,103 @@ import (
 // ports. Access is enforced there, so a wrong number opens or closes another
 // port. Known is false if the target port is a name that no endpoint has; then
 // the number is that of the service, which Kubernetes uses if there is no target
-// port (kubernetes.io ServicePort.targetPort).
+// port (kubernetes.io ServicePort.targetPort). Where pods give a name to different ports, it is the first one; see PodPorts.
 func PodPort(service *discoveryv1.KubeService, port discoveryv1.KubeServicePort) (number uint32, known bool) {
-	if port.TargetPortNumber != 0 {
+	// Without a selector, EndpointSlices are all that says it.
+	if port.TargetPortNumber != 0 && len(service.WorkloadSelectorLabels) > 0 {
 		return port.TargetPortNumber, true
 	}
-	for _, subset := range service.EndpointSubsets {
-		for _, p := range subset.Ports {
-			if p.Name == port.Name && p.Port != 0 {
-				return p.Port, true
-			}
+	for i := range service.EndpointSubsets {
+		if number := portNamed(&service.EndpointSubsets[i], port.Name); number != 0 {
+			return number, true
 		}
 	}
-	return port.Port, port.TargetPortName == ""
+	return cmp.Or(port.TargetPortNumber, port.Port), port.TargetPortName == ""
 }
 
+// portNamed is the port of endpoints with the name of a port of their service; 0 if they have none.
+func portNamed(part *discoveryv1.EndpointSubset, name string) uint32 {
+	for _, p := range part.Ports {
+		if p.Name == name && p.Port != 0 {
+			return p.Port
+		}
+	}
+	return 0
+}
+
+// SubsetPort is where endpoints of a service listen for one of its ports; false if they do not serve it, as pods whose containers
+// have no port of the name that the service has as its target. Port 0 is any.
+func SubsetPort(service *discoveryv1.KubeService, part *discoveryv1.EndpointSubset, port uint32) (number uint32, serves bool) {
+	for _, p := range service.Ports {
+		if port == 0 || p.Port != port || p.Protocol == "UDP" {
+			continue
+		}
+		if number := portNamed(part, p.Name); number != 0 {
+			return number, true
+		}
+		if p.TargetPortName != "" || len(service.WorkloadSelectorLabels) == 0 {
+			return 0, false
+		}
+		return cmp.Or(p.TargetPortNumber, p.Port), true
+	}
+	return port, true
+}
+
+// NoPort in a list of ports says that none is meant, as an empty list means all.
+const NoPort = 0
+
 // PodPorts are the pods' ports for ports that a policy names, in the same order and each
-// once. One that the service does not have is that of the pods.
+// once. One that the service does not have is that of the pods. Where pods listen on different ports for one, it is each of them,
+// but for those on which other pods listen for a port that the policy does not name: access holds for all pods alike. It is NoPort if
+// that leaves none.
 func PodPorts(service *discoveryv1.KubeService, ports []uint32) []uint32 {
 	var out []uint32
 	for _, port := range ports {
-		for _, p := range service.Ports {
-			if p.Port == port {
-				port, _ = PodPort(service, p)
-				break
+		at := slices.IndexFunc(service.Ports, func(p discoveryv1.KubeServicePort) bool { return p.Port == port })
+		if at < 0 {
+			if !slices.Contains(out, port) {
+				out = append(out, port)
+			}
+			continue
+		}
+		for _, number := range PodNumbers(service, service.Ports[at]) {
+			if TakenBy(service, service.Ports[at], number, ports) == 0 && !slices.Contains(out, number) {
+				out = append(out, number)
 			}
 		}
-		if !slices.Contains(out, port) {
-			out = append(out, port)
+	}
+	if len(ports) > 0 && len(out) == 0 {
+		return []uint32{NoPort}
+	}
+	return out
+}
+
+// PodNumbers are where pods listen for a port of their service, the first one as PodPort has it.
+func PodNumbers(service *discoveryv1.KubeService, port discoveryv1.KubeServicePort) []uint32 {
+	first, _ := PodPort(service, port)
+	out := []uint32{first}
+	for i := range service.EndpointSubsets {
+		if number := portNamed(&service.EndpointSubsets[i], port.Name); number != 0 && !slices.Contains(out, number) {
+			out = append(out, number)
 		}
 	}
 	return out
+}
+
+// TakenBy is another port of a service, not among some, for which pods listen where others do for a port; 0 if there is none.
+func TakenBy(service *discoveryv1.KubeService, port discoveryv1.KubeServicePort, number uint32, among []uint32) uint32 {
+	for i := range service.EndpointSubsets {
+		part := &service.EndpointSubsets[i]
+		if portNamed(part, port.Name) == number {
+			continue
+		}
+		for _, other := range service.Ports {
+			if other.Name != port.Name && portNamed(part, other.Name) == number && !slices.Contains(among, other.Port) {
+				return other.Port
+			}
+		}
+	}
+	return 0
 }
 
 // protocols are the names that Istio accepts

@@ -245,11 +245,10 @@ func (e exceeded) reason() string {
 }
 
 // LeftOut says why a Destination is not federated although a VirtualMesh selects it;
-// empty if it is, or if none does.
-func (t *Topology) LeftOut(i int) string {
-	l, ok := t.leftOut[i]
-	if !ok {
-		return ""
+// zero if it is, or if none does.
+func (t *Topology) LeftOut(i int) snapshot.Unfederated {
+	if l, ok := t.leftOut[i]; ok {
+		return snapshot.Unfederated{Why: t.reasons[exceededBy(t.inv, i, l)], Hint: snapshot.LimitHint}
 	}
-	return t.reasons[exceededBy(t.inv, i, l)]
+	return t.unanswered[i]
 }

@@ -26,6 +26,7 @@ func (t *Topology) federate(stored Addresses, before *Topology) {
 		}
 	}
 	t.federations = make([]*snapshot.Federation, len(t.inv.Destinations))
+	t.unanswered = map[int]snapshot.Unfederated{}
 	byVM := map[*networkingv1.VirtualMesh]*exporter{}
 	for _, vm := range t.VirtualMeshes {
 		if e := newExporter(vm); e != nil {
@@ -45,7 +46,13 @@ func (t *Topology) federate(stored Addresses, before *Topology) {
 			e.warnOfGateway(d)
 			continue
 		}
-		t.federations[i] = e.federation(d, mesh)
+		f := e.federation(d, mesh)
+		if why := unanswered(d.Spec.KubeService); f != nil && why.Why != "" {
+			t.unanswered[i] = why
+			e.warnOfUnanswered(d, why)
+			continue
+		}
+		t.federations[i] = f
 	}
 	t.keepToLimits(stored)
 	var addresses []string
@@ -76,13 +83,18 @@ func (e *exporter) reachable(mesh *snapshot.MeshPlan) bool {
 
 // warnOfGateway warns if a selector names a gateway, which is not federated.
 func (e *exporter) warnOfGateway(d *discoveryv1.Destination) {
+	e.warnIfNamed(d, "which is a gateway: its pods do not accept the mutual TLS of callers in other clusters",
+		"remove it, and federate the services behind it; callers elsewhere can use the gateway's external address")
+}
+
+// warnIfNamed warns if a selector names a service that is not federated, for what follows its name.
+func (e *exporter) warnIfNamed(d *discoveryv1.Destination, why, hint string) {
 	service := d.Spec.KubeService.Ref
 	for _, rule := range e.rules {
 		for _, s := range rule.selectors {
 			if s.KubeServiceRefs != nil && slices.Contains(s.KubeServiceRefs.Services, service) {
-				e.plan.Issues = append(e.plan.Issues, snapshot.Warnf(snapshot.FieldUnsupported,
-					"remove it, and federate the services behind it; callers elsewhere can use the gateway's external address",
-					"%s names %s, which is a gateway: its pods do not accept the mutual TLS of callers in other clusters", rule.field, inventory.ServiceName(service)).At(rule.field).On(e.plan.Ref, snapshot.Ref{}))
+				e.plan.Issues = append(e.plan.Issues, snapshot.Warnf(snapshot.FieldUnsupported, hint,
+					"%s names %s, %s", rule.field, inventory.ServiceName(service), why).At(rule.field).On(e.plan.Ref, snapshot.Ref{}))
 				return
 			}
 		}

@@ -66,9 +66,14 @@ func (t *Topology) limitGateways(member *snapshot.MeshPlan) []snapshot.Issue {
 		at := slices.IndexFunc(t.inv.Destinations, func(d *discoveryv1.Destination) bool { return inventory.DestinationRef(d) == gw.Destination })
 		service := t.inv.Destinations[at].Spec.KubeService
 		for _, part := range service.EndpointSubsets {
+			if snapshot.StaysLocal(&part) {
+				continue
+			}
 			for _, e := range part.Endpoints {
-				if _, err := netip.ParseAddr(e.IpAddress); err == nil {
-					gw.Pods = append(gw.Pods, e.IpAddress)
+				for _, address := range append([]string{e.IpAddress}, e.OtherAddresses...) {
+					if _, err := netip.ParseAddr(address); err == nil {
+						gw.Pods = append(gw.Pods, address)
+					}
 				}
 			}
 		}

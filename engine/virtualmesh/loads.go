@@ -54,11 +54,13 @@ func (t *Topology) countLoads() {
 	}
 }
 
-// pods is the number of endpoints of a service.
+// pods is the number of endpoints of a service that other clusters get.
 func pods(s *discoveryv1.KubeService) int {
 	n := 0
 	for _, part := range s.EndpointSubsets {
-		n += len(part.Endpoints)
+		if !snapshot.StaysLocal(&part) {
+			n += len(part.Endpoints)
+		}
 	}
 	return n
 }
@@ -69,6 +71,9 @@ func labelSets(s *discoveryv1.KubeService) int {
 	var first map[string]string
 	var seen map[string]bool
 	for _, part := range s.EndpointSubsets {
+		if snapshot.StaysLocal(&part) {
+			continue
+		}
 		for i := range part.Endpoints {
 			labels := part.Endpoints[i].Labels
 			switch {

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -33,7 +32,7 @@ func (t *Topology) federationSelectorIssues(plan *snapshot.VirtualMeshPlan) []sn
 			mesh := t.MeshOf(t.inv.Destinations[at])
 			return mesh == nil || !slices.Contains(plan.Members, mesh)
 		})
-		issues = append(issues, inventory.SelectionIssues(plan.Ref, field+".destinationSelectors", own, missing)...)
+		issues = append(issues, t.inv.SelectionIssues(plan.Ref, field+".destinationSelectors", own, missing)...)
 	}
 	return issues
 }
@@ -56,7 +55,7 @@ func (t *Topology) gatewaySelectorIssues(plan *snapshot.VirtualMeshPlan) []snaps
 			return mesh == nil || !slices.Contains(plan.Members, mesh)
 		})
 		field := "federation.eastWestIngressGatewaySelectors[" + strconv.Itoa(i) + "].destinationSelectors"
-		issues = append(issues, inventory.SelectionIssues(plan.Ref, field, own, missing)...)
+		issues = append(issues, t.inv.SelectionIssues(plan.Ref, field, own, missing)...)
 	}
 	if len(f.Selectors) > 0 && f.Permissive != nil {
 		issues = append(issues, snapshot.Warnf(snapshot.FieldUnsupported,

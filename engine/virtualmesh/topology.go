@@ -38,9 +38,11 @@ type Topology struct {
 	addresses   map[netip.Addr]bool
 	// leftOut are the services that are beyond a limit, reasons why, and selected the
 	// federations with those; nil if none are.
-	leftOut  map[int]limit
-	reasons  map[exceeded]string
-	selected []*snapshot.Federation
+	leftOut map[int]limit
+	// unanswered are the services that nobody would answer for under a federated name.
+	unanswered map[int]snapshot.Unfederated
+	reasons    map[exceeded]string
+	selected   []*snapshot.Federation
 }
 
 const defaultSuffix = "global"

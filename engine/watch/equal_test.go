@@ -240,6 +240,32 @@ func TestEditsOfIstioObjects(t *testing.T) {
 		&filtersv1alpha1.TrafficExtension{Spec: filtersv1alpha1.Spec{Selector: &filtersv1alpha1.Selector{}}})
 }
 
+// TestEditsOfWorkloadEntries: of these, labels are read wherever they stand, and that one is not healthy.
+func TestEditsOfWorkloadEntries(t *testing.T) {
+	t.Parallel()
+	changes := 0
+	c := newStore(nil, ofMesh[*istionetworkingv1.WorkloadEntry](), func() { changes++ })
+	entry := func(change func(*istionetworkingv1.WorkloadEntry)) any {
+		o := &istionetworkingv1.WorkloadEntry{Spec: networking.WorkloadEntry{Address: "192.0.2.1", Labels: map[string]string{"app": "a"}, Network: "a"}}
+		o.Namespace, o.Name = "shop", "a"
+		change(o)
+		return o
+	}
+	require.NoError(t, c.Replace([]any{entry(func(*istionetworkingv1.WorkloadEntry) {})}, ""))
+	for i, change := range []func(*istionetworkingv1.WorkloadEntry){
+		func(o *istionetworkingv1.WorkloadEntry) {
+			o.Annotations, o.Spec.Network = map[string]string{"a": "b"}, "b"
+		},
+		func(o *istionetworkingv1.WorkloadEntry) { o.Labels = map[string]string{"app": "b"} },
+		func(o *istionetworkingv1.WorkloadEntry) {
+			o.Annotations = map[string]string{"proxy.istio.io/health-checks-enabled": "true"}
+		},
+	} {
+		require.NoError(t, c.Update(entry(change)))
+		assert.Equal(t, 1+i, changes, i)
+	}
+}
+
 // TestSerializedMessagesEqualFreshOnes: a message that was printed or sent has
 // other internal state than one that was not.
 func TestSerializedMessagesEqualFreshOnes(t *testing.T) {

@@ -39,6 +39,7 @@ func Detector() discovery.Detector {
 		Template:      templateClaim,
 		Gateway:       isGateway,
 		ExportTo:      exportToOfService,
+		Machines:      machines,
 		Identities:    func(spec *discoveryv1.MeshSpec) string { return spec.Istio.TrustDomain },
 		RevisionName:  "revision",
 		Fix:           "restart it to get the sidecar of a running control plane, with its revision; each control plane needs its own revision",

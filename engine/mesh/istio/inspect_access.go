@@ -41,6 +41,9 @@ func (h *handWritten) Access(service *discoveryv1.KubeService, mesh *snapshot.Me
 func (h *handWritten) withoutTLS(service *discoveryv1.KubeService, mesh *snapshot.MeshPlan) []snapshot.Intersection {
 	ports := map[snapshot.Ref][]string{}
 	for _, part := range service.EndpointSubsets {
+		if part.NoProxy && !part.Machines {
+			continue
+		}
 		for i := range part.Endpoints {
 			of := &snapshot.PodQuery{Mesh: mesh, Namespace: service.Ref.Namespace}
 			g := &guard{mesh: mesh, cluster: h.from.Name, peers: h.peersOn(of, part.Endpoints[i].Labels)}
@@ -107,6 +110,9 @@ func selectsPodsOf(o *istiosecurityv1.AuthorizationPolicy, service *discoveryv1.
 	}
 	known := false
 	for _, part := range service.EndpointSubsets {
+		if part.NoProxy && !part.Machines {
+			continue // nothing applies to them
+		}
 		for i := range part.Endpoints {
 			known = true
 			if inventory.MatchLabels(want, part.Endpoints[i].Labels) {

@@ -25,6 +25,7 @@ var reads = map[snapshot.Kind]func(snapshot.APIObject){
 	snapshot.WasmPlugin:            strip(stripWasmPlugin),
 	snapshot.TrafficExtension:      strip(stripTrafficExtension),
 	snapshot.Gateway:               strip(stripGateway),
+	snapshot.WorkloadEntry:         strip(stripWorkloadEntry),
 	snapshot.HTTPRoute:             strip(func(o *gatewayv1.HTTPRoute) { o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta) }),
 	snapshot.GRPCRoute:             strip(func(o *gatewayv1.GRPCRoute) { o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta) }),
 	snapshot.GatewayTCPRoute:       strip(func(o *gatewayv1.TCPRoute) { o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta) }),

@@ -157,6 +157,9 @@ func gatewayNamespaces(mesh *snapshot.MeshPlan) []string {
 func gatewayEndpoints(service *discoveryv1.KubeService, ports []*networking.ServicePort, gateways []snapshot.GatewayPlan) []*networking.WorkloadEntry {
 	var labels []map[string]string
 	for _, part := range service.EndpointSubsets {
+		if snapshot.StaysLocal(&part) {
+			continue
+		}
 		for i := range part.Endpoints {
 			labels = append(labels, part.Endpoints[i].Labels)
 		}
@@ -234,10 +237,15 @@ func mutual(labels map[string]string) map[string]string {
 	return out
 }
 
-// podEndpoints are the pods themselves, at the ports where they listen.
+// podEndpoints are the pods themselves, at the ports where they listen: those with a proxy, as callers of the entry come with mutual
+// TLS. Istio leaves all others out behind gateways that pass connections on, too (xds/endpoints, EndpointsWithMTLSFilter). A pod with two
+// IP families is one endpoint, at its first address: proxies take each endpoint for another pod, and do not choose by family.
 func podEndpoints(service *discoveryv1.KubeService) []*networking.WorkloadEntry {
 	var out []*networking.WorkloadEntry
 	for _, part := range service.EndpointSubsets {
+		if snapshot.StaysLocal(&part) {
+			continue
+		}
 		ports := map[string]uint32{}
 		for _, p := range part.Ports {
 			if name, ok := endpointPortName(service, p); ok {

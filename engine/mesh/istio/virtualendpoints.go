@@ -90,12 +90,12 @@ func (v *virtualBuilder) behind(t snapshot.VirtualTarget, targets []snapshot.Vir
 	return out
 }
 
-// pods are the pods behind a service that have its port.
+// pods are the pods behind a service that have its port, and a proxy: callers of the host come with mutual TLS.
 func (v *virtualBuilder) pods(b *snapshot.BackingPlan) []*networking.WorkloadEntry {
 	var out []*networking.WorkloadEntry
 	for _, part := range b.Destination.Spec.KubeService.EndpointSubsets {
 		at := slices.IndexFunc(part.Ports, func(p discoveryv1.EndpointPort) bool { return p.Name == b.Port.Name })
-		if at < 0 {
+		if at < 0 || snapshot.StaysLocal(&part) {
 			continue
 		}
 		ports := map[string]uint32{v.portName(): part.Ports[at].Port}

@@ -29,6 +29,9 @@ type KubeService struct {
 	// or "~" for none. Empty means what the settings of its mesh say. Not part of Gloo Mesh 1.x.
 	// +kubebuilder:validation:MaxItems=256
 	ExportTo []string `json:"exportTo,omitempty"`
+	// NoProxies: nothing that answers for the Service is a pod with a proxy of the mesh. Callers in other clusters then cannot
+	// reach it, and no policy protects it. Not part of Gloo Mesh 1.x.
+	NoProxies bool `json:"noProxies,omitempty"`
 	// ExternalAddresses by which the Service is reached from outside its cluster.
 	ExternalAddresses []ExternalAddress `json:"externalAddresses,omitempty"`
 	// ExternalIPs are what the Service's own spec claims: they are used for gateways that an administrator named. Not part of
@@ -90,12 +93,21 @@ type EndpointSubset struct {
 	Endpoints []Endpoint `json:"endpoints,omitempty"`
 	// Ports of each of them.
 	Ports []EndpointPort `json:"ports,omitempty"`
+	// NoProxy: they run no proxy of the mesh. No policy protects them, and callers in other clusters, which come with the mutual
+	// TLS of the mesh, cannot reach them. Not part of Gloo Mesh 1.x.
+	NoProxy bool `json:"noProxy,omitempty"`
+	// Machines: they are no pods, but WorkloadEntries, such as virtual machines. Policies hold for them if they run a proxy. Callers
+	// in other clusters do not get their addresses, which whoever writes a WorkloadEntry chooses. Not part of Gloo Mesh 1.x.
+	Machines bool `json:"machines,omitempty"`
 }
 
 // Endpoint is a pod behind a Service.
 type Endpoint struct {
 	// IpAddress of the pod.
 	IpAddress string `json:"ipAddress,omitempty"`
+	// OtherAddresses are those of the same pod in other IP families. Not part of Gloo Mesh 1.x.
+	// +kubebuilder:validation:MaxItems=8
+	OtherAddresses []string `json:"otherAddresses,omitempty"`
 	// Labels of the pod.
 	Labels map[string]string `json:"labels,omitempty"`
 	// SubLocality is where in the region the pod runs.
