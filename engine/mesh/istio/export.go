@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -53,9 +54,32 @@ func (e *exporter) export(objects []*snapshot.Object) {
 		to := []string{allNamespaces}
 		if s := e.service; s != nil && s.Ref.ClusterName == o.Ref.Cluster && s.Ref.Namespace == o.Ref.Namespace && s.Ref.Namespace != mesh.Namespace {
 			to, _ = serviceExportTo(mesh, s)
+			to = ofObject(to, o.Ref.Namespace)
 		}
 		o.Content = e.content(o.Content, to)
 	}
+}
+
+// ofObject is an exportTo of a Service as Istio's objects may have it: nobody is their own namespace there, all stands alone, and what
+// names no namespace is refused (Istio, validation.validateExportTo).
+func ofObject(to []string, own string) (out []string) {
+	for _, namespace := range to {
+		switch {
+		case namespace == allNamespaces:
+			return []string{allNamespaces}
+		case namespace == own:
+			namespace = ownNamespace
+		case namespace != ownNamespace && len(validation.IsDNS1123Label(namespace)) > 0:
+			continue
+		}
+		if !slices.Contains(out, namespace) {
+			out = append(out, namespace)
+		}
+	}
+	if len(out) == 0 {
+		return []string{ownNamespace}
+	}
+	return out
 }
 
 // serviceExportTo are the namespaces that know a service of a mesh, as an exportTo, and what says so.
