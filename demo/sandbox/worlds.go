@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"istio.io/istio/pilot/pkg/config/kube/crd"
 	"istio.io/istio/pilot/pkg/model"
 	pilottest "istio.io/istio/pilot/test/xds"
 	"istio.io/istio/pkg/cluster"
@@ -79,12 +80,19 @@ func (w *world) configs() (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mesh config: %w", err)
 	}
+	objects, _, err := crd.ParseInputs(strings.Join(w.Istio, "\n---\n"))
+	if err != nil {
+		return nil, err
+	}
+	for i := range objects {
+		objects[i].Domain = "cluster.local" // as the controller of a cluster sets it
+	}
 	out := map[string]any{}
 	var inner error
 	err = test.Wrap(func(t test.Failer) {
 		s := pilottest.NewFakeDiscoveryServer(t, pilottest.FakeOptions{
 			DefaultClusterName: cluster.ID(w.Cluster), KubernetesObjectString: strings.Join(w.Kubernetes, "\n---\n"),
-			ConfigString: strings.Join(w.Istio, "\n---\n"), MeshConfig: settings,
+			Configs: objects, MeshConfig: settings,
 		})
 		for i := range w.Proxies {
 			if out[w.Proxies[i].Name], inner = w.config(s, &w.Proxies[i]); inner != nil {

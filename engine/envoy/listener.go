@@ -9,9 +9,11 @@ import (
 
 // Listener accepts connections.
 type Listener struct {
-	Name               string
-	Address            Address
-	TrafficDirection   string // INBOUND, OUTBOUND
+	Name             string
+	Address          Address
+	TrafficDirection string // INBOUND, OUTBOUND
+	// UseOriginalDst: connections to addresses and ports of other listeners are theirs.
+	UseOriginalDst     bool
 	FilterChains       []FilterChain
 	DefaultFilterChain *FilterChain
 }

@@ -40,7 +40,12 @@ func (c *Config) Send(host string, port uint32, r Request) Sent {
 	out := Sent{Passage: Passage{Answer: Yes}}
 	listener, manager := c.outbound(host, port)
 	if listener == nil {
-		out.Stopped = fmt.Sprintf("it has no listener for requests to port %d", port)
+		cluster, passage := c.catchAll()
+		if out.Passage = passage; cluster == "" {
+			out.Stopped = fmt.Sprintf("it has no listener for requests to port %d", port)
+			return out
+		}
+		out.Targets = []ClusterWeight{{Name: cluster}}
 		return out
 	}
 	out.Listener = listener.Name
@@ -120,6 +125,25 @@ func (s *Sent) take(vh *VirtualHost, r Request) {
 			s.Stopped = "the route sends it nowhere"
 		}
 	}
+}
+
+// catchAll is the cluster that takes connections for which there is no listener, and what the filters before it do; empty if nothing
+// takes them (Envoy: Listener.use_original_dst).
+func (c *Config) catchAll() (string, Passage) {
+	for i := range c.Listeners {
+		l := &c.Listeners[i]
+		if !l.UseOriginalDst || l.TrafficDirection == "INBOUND" {
+			continue
+		}
+		for _, chain := range l.allChains() {
+			for _, f := range chain.Filters {
+				if chain.FilterChainMatch.DestinationPort == 0 && f.TypedConfig.Kind() == "TcpProxy" {
+					return f.TypedConfig.Cluster, pass(chain.Filters, Request{})
+				}
+			}
+		}
+	}
+	return "", Passage{Answer: Yes}
 }
 
 // outbound finds the listener and the connection manager for requests to a host. Of listeners for a port, the one for an address comes

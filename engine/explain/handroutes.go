@@ -80,16 +80,25 @@ type handRoutesFirst struct {
 }
 
 // handRoutes finds what users wrote that routes the requests of the callers instead of what is generated; nil if nothing does. What has
-// no route for the callers is none for them, and the next one applies (Istio, BuildHTTPRoutesForVirtualService).
+// no route for the callers is none for them, and the next one for the host applies (Istio, BuildHTTPRoutesForVirtualService).
 func (q *query) handRoutes(of *snapshot.HostQuery, generated bool) *handRoutesFirst {
 	k, hand := q.workload.Spec.Kubernetes, q.outside.byHand[q.mesh]
 	if k == nil || hand == nil {
 		return nil
 	}
-	list := hand.RoutesFor(of, k.Controller.Namespace)
+	callers := q.callers()
+	if q.byHandOfCallers() == nil {
+		callers.Pods = nil // a generated object says what they import
+	}
+	list := hand.RoutesFor(of, callers)
+	skipped := false
 	for i := range list {
 		if !slices.ContainsFunc(list[i].Routes, func(r snapshot.HandRoute) bool { return takes(r.Match, q.workload) }) {
+			skipped = true
 			continue
+		}
+		if skipped && list[i].Pattern {
+			return nil // patterns are only for hosts that nothing nearer is for, with or without a route for the callers
 		}
 		switch applies, known := q.precedes(&list[i], of.Host, generated && of.Traffic == snapshot.Requests); {
 		case applies || !known:
@@ -150,7 +159,7 @@ func definesByHand(q *query, d *snapshot.DestinationPlan, subset string) bool {
 	if k == nil || hand == nil {
 		return false
 	}
-	_, found := hand.SubsetLabels(q.hostQuery(d), k.Controller.Namespace, subset)
+	_, found := hand.SubsetLabels(q.hostQuery(d), q.callers(), subset)
 	return found
 }
 
@@ -158,7 +167,7 @@ func definesByHand(q *query, d *snapshot.DestinationPlan, subset string) bool {
 func (q *query) podsOfSubset(d *snapshot.DestinationPlan, subset string) (endpoints []discoveryv1.Endpoint, with map[string]string, unknown string) {
 	with, found := subsetLabels(q.unwritten.viewsOf(d), subset)
 	if k, hand := q.workload.Spec.Kubernetes, q.outside.byHand[q.mesh]; !found && k != nil && hand != nil {
-		with, found = hand.SubsetLabels(q.hostQuery(d), k.Controller.Namespace, subset)
+		with, found = hand.SubsetLabels(q.hostQuery(d), q.callers(), subset)
 	}
 	if !found {
 		return nil, nil, fmt.Sprintf("no DestinationRule that the callers see defines subset %s of %s", subset, hostFrom(q.mesh, d))

@@ -94,6 +94,27 @@ func (q *query) answerHidden(out *Why, d *snapshot.DestinationPlan) bool {
 	return true
 }
 
+// targetUnknown says why the callers' proxies do not know a Destination to which a route sends requests; empty if they do. What a
+// Sidecar does not import is known because of the route; of their own namespace, they learn a service in this way that is not exported
+// to it, and not always its endpoints (Istio, model/sidecar.go: destinations that are inferred from virtual services).
+func (q *query) targetUnknown(d *snapshot.DestinationPlan) (verdict Verdict, reason string) {
+	k, from := d.Destination.Spec.KubeService, q.workload.Spec.Kubernetes
+	if k == nil || from == nil || d.Mesh == nil || q.mesh.Dialect.Unknown == nil || !reaches(q.mesh, d) {
+		return "", ""
+	}
+	verdict = Unreachable
+	switch {
+	case q.mesh.Ref != d.Mesh.Ref:
+		k = nil
+	case k.Ref.Namespace == from.Controller.Namespace:
+		verdict = Unknown
+	}
+	if reason = q.mesh.Dialect.Unknown(q.mesh, k, from.Controller.Namespace); reason == "" {
+		return "", ""
+	}
+	return verdict, hiddenText + reason
+}
+
 // hiddenByService says why the callers' proxies do not know a service of their own mesh; empty if they do.
 func (q *query) hiddenByService(d *snapshot.DestinationPlan, host string) string {
 	k := d.Destination.Spec.KubeService

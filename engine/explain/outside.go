@@ -124,9 +124,8 @@ func (g *podGroup) toMachines(d *snapshot.DestinationPlan, from *snapshot.MeshPl
 type judged struct {
 	verdict Verdict
 	reason  string
-	// ours is the decision of AccessPolicies, which is all there is if no guard decides, and on is where they are.
+	// ours is the decision of AccessPolicies, which is all there is if no guard decides.
 	ours access.Decision
-	on   *snapshot.DestinationPlan
 	// byHand: what users wrote decides, whatever AccessPolicies say.
 	byHand bool
 }
@@ -163,7 +162,9 @@ func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection,
 		case tls == snapshot.TLSNone && call.Caller != nil:
 			call.Caller = nil
 			unidentified = fmt.Sprintf("the callers present no identity, as %s turns mutual TLS off for port %d of the pods", byHandName(by), call.PodPort)
-		case tls == snapshot.TLSMutual && how.plain != "":
+		case tls == snapshot.TLSUnmet && !how.mutual:
+			return judged{verdict: Unreachable, byHand: true, reason: byHandName(by) + " takes only mutual TLS, and callers come without, as another one turns it off for all pods of the namespace or the mesh: turn it on there, or set TLS mode ISTIO_MUTUAL for the service"}
+		case (tls == snapshot.TLSMutual || tls == snapshot.TLSUnmet) && how.plain != "":
 			return judged{verdict: Unreachable, byHand: true, reason: byHandName(by) + " takes only mutual TLS, and " + how.plain}
 		}
 	}

@@ -50,7 +50,7 @@ type InProxies struct {
 	VirtualHost string       `json:"virtualHost,omitempty"`
 	Route       string       `json:"route,omitempty"`
 	Origin      snapshot.Ref `json:"origin,omitzero"`
-	// Outcomes are where the requests end, one for each pod that was asked, by the order of the route's targets.
+	// Outcomes are where the requests end, one for each pod that was asked, the largest share first.
 	Outcomes []ProxyOutcome `json:"outcomes"`
 	// Notes are what is worth knowing besides: updates that proxies refused, and what was left out.
 	Notes []string `json:"notes,omitempty"`

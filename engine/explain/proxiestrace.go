@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -224,9 +225,25 @@ func (t *trace) policyOf(name string, mesh *snapshot.MeshPlan) snapshot.Ref {
 	return ref
 }
 
+// abort lets the caller's proxy answer requests itself.
+func (t *trace) abort(abort *envoy.FaultAbort) {
+	if abort == nil {
+		return
+	}
+	p, share := t.out, abort.Percentage.Percent()
+	by := fmt.Sprintf("the proxy of the caller answers %s with status %d itself", ofRequests(share), abort.HTTPStatus)
+	switch {
+	case share >= whole:
+		p.Verdict, p.Reason, p.Outcomes = Unreachable, by, []ProxyOutcome{}
+	case share > 0 && p.Verdict == Allowed:
+		p.Verdict, p.Reason = Partly, by
+	}
+}
+
 // conclude sets the verdict that follows from what the caller's proxy does, and from the outcomes.
 func (t *trace) conclude() {
 	p, sent := t.out, t.out.sent
+	slices.SortStableFunc(p.Outcomes, func(a, b ProxyOutcome) int { return cmp.Compare(b.Share, a.Share) })
 	var all Why
 	for i := range p.Outcomes {
 		o := &p.Outcomes[i]
@@ -246,6 +263,7 @@ func (t *trace) conclude() {
 	default:
 		all.conclude()
 		p.Verdict, p.Reason = all.Verdict, all.Reason
+		t.abort(passage.Abort)
 	}
 	p.Reason = clip(p.Reason)
 }

@@ -269,7 +269,15 @@ func shareOf(o Outcome) float64 {
 // targetOutcomes are where the requests for one target of a route end.
 func (q *query) targetOutcomes(t snapshot.Target, described *Target) []Outcome {
 	var out []Outcome
-	switch d, v := q.destinations[t.Destination], q.virtualDestinations[t.Destination]; {
+	d, v := q.destinations[t.Destination], q.virtualDestinations[t.Destination]
+	var verdict Verdict
+	var reason string
+	if d != nil && t.Place != snapshot.PlaceOutside && d.Ref != q.called {
+		verdict, reason = q.targetUnknown(d)
+	}
+	switch {
+	case reason != "":
+		out = []Outcome{{Verdict: verdict, Destination: d.Ref, Port: t.Port, Cluster: q.clusterOf(d.Ref), Subset: t.Subset, Reason: reason}}
 	case d != nil && t.Place != snapshot.PlaceOutside && q.resolvesPods(d):
 		out = q.resolvedOutcomes(d, t, described)
 	case d != nil && t.Place != snapshot.PlaceOutside:

@@ -32,16 +32,18 @@ type ByHand interface {
 	Unknowns(callers *PodQuery) (Unknowns, Ref, bool)
 	// HidesAll are the objects because of which some proxies of a mesh know none of the generated names that end with a suffix.
 	HidesAll(suffix string, mesh *MeshPlan) []Intersection
-	// RoutesFor are those objects of Routes that callers in a namespace see, with what they do, the one that proxies use first.
-	RoutesFor(of *HostQuery, namespace string) []HandRoutes
+	// RoutesFor are those objects of Routes that callers see, with what they do, the one that proxies use first. Without pods, the callers
+	// are those of a namespace that import all there is.
+	RoutesFor(of *HostQuery, callers *PodQuery) []HandRoutes
 	// ConnectionFor is how an object of Connections says that callers connect to a port of a host, or of a subset of it: the one that
 	// their proxies use first; false if none says anything. Subset is empty for all pods.
 	ConnectionFor(of *HostQuery, callers *PodQuery, subset string) (HandConnection, bool)
 	// AtGateway are those that say where gateways send requests or connections that enter the mesh through them. Leads says which of
 	// them lead to a host.
 	AtGateway(gateway *PodQuery, to *HostQuery) []GatewayRoutes
-	// SubsetLabels are the labels of the pods of a subset of a host that one of Connections defines; false if none does.
-	SubsetLabels(of *HostQuery, namespace, subset string) (map[string]string, bool)
+	// SubsetLabels are the labels of the pods of a subset of a host that the one of Connections defines which callers use; false if it
+	// does not.
+	SubsetLabels(of *HostQuery, callers *PodQuery, subset string) (map[string]string, bool)
 	// Filters are the objects that change what the proxies of pods do with requests, and are not evaluated.
 	Filters(pods *PodQuery, at ProxySide) []Intersection
 	// Guards are what decides about calls to pods beside AccessPolicies, one for each group of pods about which the same objects
@@ -121,6 +123,8 @@ type HandConnection struct {
 	TLS  ClientTLS
 	// Place is how it stands to a generated object for the same host.
 	Place HandPlace
+	// Apart: of two in one namespace, it is for other callers than the generated one, and the mesh does not merge them.
+	Apart bool
 }
 
 // ClientTLS is what callers do.
@@ -191,6 +195,8 @@ const (
 	TLSNone TLS = "none"
 	// TLSMutual: they take nobody without a certificate.
 	TLSMutual TLS = "mutual"
+	// TLSUnmet: as TLSMutual, but callers come without one, unless they are told to.
+	TLSUnmet TLS = "unmet"
 )
 
 // Call is a request or a connection as the proxies of the pods see it that are called.

@@ -8,4 +8,7 @@
 // testdata/federation come last. To prove a new kind of value, add it to the facts
 // of the Plan and to those of a proxy's configuration; add a mutation of it, which
 // shows that a difference would be detected; and add a case that has it.
+//
+// TestDrawnWorlds needs no clusters: it draws worlds with what users write beside
+// policies, and lets istiod's own code make the configuration of their proxies.
 package proof

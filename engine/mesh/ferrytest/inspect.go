@@ -75,7 +75,7 @@ func (h *byHand) Unknowns(*snapshot.PodQuery) (snapshot.Unknowns, snapshot.Ref, 
 func (h *byHand) HidesAll(string, *snapshot.MeshPlan) []snapshot.Intersection { return nil }
 
 // RoutesFor implements snapshot.ByHand.
-func (h *byHand) RoutesFor(*snapshot.HostQuery, string) []snapshot.HandRoutes { return nil }
+func (h *byHand) RoutesFor(*snapshot.HostQuery, *snapshot.PodQuery) []snapshot.HandRoutes { return nil }
 
 // ConnectionFor implements snapshot.ByHand.
 func (h *byHand) ConnectionFor(*snapshot.HostQuery, *snapshot.PodQuery, string) (snapshot.HandConnection, bool) {
@@ -88,7 +88,7 @@ func (h *byHand) AtGateway(*snapshot.PodQuery, *snapshot.HostQuery) []snapshot.G
 }
 
 // SubsetLabels implements snapshot.ByHand.
-func (h *byHand) SubsetLabels(*snapshot.HostQuery, string, string) (map[string]string, bool) {
+func (h *byHand) SubsetLabels(*snapshot.HostQuery, *snapshot.PodQuery, string) (map[string]string, bool) {
 	return nil, false
 }
 

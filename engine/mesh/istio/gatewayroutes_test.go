@@ -34,7 +34,7 @@ func routed(t *testing.T, callers string, exportTo *discoveryv1.IstioExportTo, o
 		c.OfMeshes[kind] = append(c.OfMeshes[kind], o)
 	}
 	mesh := &snapshot.MeshPlan{RootNamespace: "istio-system", Namespace: "istio-system", ExportTo: exportTo}
-	list = inspect(c, snapshot.Plane{}).RoutesFor(&snapshot.HostQuery{Host: "cart.shop.svc.cluster.local", Mesh: mesh, Home: "shop", Port: 80}, callers)
+	list = inspect(c, snapshot.Plane{}).RoutesFor(&snapshot.HostQuery{Host: "cart.shop.svc.cluster.local", Mesh: mesh, Home: "shop", Port: 80}, &snapshot.PodQuery{Mesh: mesh, Namespace: callers})
 	for _, r := range list {
 		names = append(names, r.Ref.Namespace+"/"+r.Ref.Name)
 	}

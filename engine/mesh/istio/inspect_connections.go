@@ -49,6 +49,13 @@ func (h *handWritten) ConnectionFor(of *snapshot.HostQuery, callers *snapshot.Po
 		tls = more
 	}
 	out.TLS, out.Mode = clientTLS(tls)
+	out.Apart = slices.ContainsFunc(rules, func(o *istionetworkingv1.DestinationRule) bool {
+		to := o.Spec.ExportTo
+		if len(to) == 0 {
+			to = defaultExportTo(of.Mesh.ExportTo, snapshot.DestinationRule)
+		}
+		return len(to) > 0 && !slices.Contains(to, allNamespaces)
+	})
 	return out, true
 }
 

@@ -12,7 +12,8 @@ import (
 // those for all, each time the oldest, and one for a host before one for a pattern (Istio, SelectVirtualServices and
 // separateVSHostsAndServices). What istiod makes of routes of the Gateway API that are of the callers' namespace comes first among its
 // like.
-func (h *handWritten) RoutesFor(of *snapshot.HostQuery, namespace string) []snapshot.HandRoutes {
+func (h *handWritten) RoutesFor(of *snapshot.HostQuery, callers *snapshot.PodQuery) []snapshot.HandRoutes {
+	namespace := callers.Namespace
 	var list []ranked
 	exact := h.virtualServices.named(of.Host)
 	for _, o := range h.virtualServices.matching(of.Host) {
@@ -36,6 +37,11 @@ func (h *handWritten) RoutesFor(of *snapshot.HostQuery, namespace string) []snap
 		list = append(list, one)
 	}
 	list = append(list, h.attachedFor(of, namespace)...)
+	// A Sidecar imports them from their own namespace, as it does services (Istio, SidecarScope.selectVirtualServices).
+	list = slices.DeleteFunc(list, func(r ranked) bool {
+		_, hides := h.Hides(&snapshot.HostQuery{Host: of.Host, Mesh: of.Mesh, Home: r.As.Namespace, Port: of.Port}, callers)
+		return hides
+	})
 	slices.SortStableFunc(list, func(a, b ranked) int {
 		return cmp.Or(order(a.Pattern, b.Pattern), cmp.Compare(a.rank, b.rank), a.Created.Compare(b.Created),
 			strings.Compare(a.As.Name, b.As.Name), strings.Compare(a.As.Namespace, b.As.Namespace))
@@ -116,12 +122,9 @@ func order(a, b bool) int {
 }
 
 // SubsetLabels implements snapshot.ByHand.
-func (h *handWritten) SubsetLabels(of *snapshot.HostQuery, namespace, subset string) (map[string]string, bool) {
-	for _, o := range h.destinationRules.matching(of.Host) {
-		if to, _ := o.ruleFor(of); !to.includes(namespace) {
-			continue
-		}
-		for _, s := range h.destinationRuleOf[o.ref].Spec.GetSubsets() {
+func (h *handWritten) SubsetLabels(of *snapshot.HostQuery, callers *snapshot.PodQuery, subset string) (map[string]string, bool) {
+	for _, o := range h.rulesFor(of, callers) {
+		for _, s := range o.Spec.Subsets {
 			if s.Name == subset {
 				return s.Labels, true
 			}

@@ -1,0 +1,184 @@
+package proof
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing/fstest"
+)
+
+// drawnWorld is two clusters that a VirtualMesh joins, with policies and with what users wrote beside them.
+type drawnWorld struct {
+	seed   uint64
+	random *rand.Rand
+	// management are the manifests of the management plane.
+	management []string
+	clusters   []*drawnCluster
+}
+
+// drawnCluster has objects as YAML.
+type drawnCluster struct {
+	name, mesh string
+	// objects are those of Kubernetes, and byHand those of Istio that users write.
+	objects, byHand []string
+	pods            []worldProxy
+	services        int
+}
+
+// worldProxy is a pod with a proxy, as the role worlds takes it.
+type worldProxy struct {
+	Name, Namespace, Address, Account string
+	Labels                            map[string]string
+	Gateway                           bool
+}
+
+func drawWorld(seed uint64) *drawnWorld {
+	w := &drawnWorld{seed: seed, random: rand.New(rand.NewPCG(seed, 0))}
+	for i, name := range []string{"east", "west"} {
+		c := &drawnCluster{name: name}
+		w.clusters = append(w.clusters, c)
+		w.drawCluster(c, i+1)
+	}
+	w.drawPolicies()
+	return w
+}
+
+// one is one of some texts.
+func (w *drawnWorld) one(list ...string) string { return list[w.random.IntN(len(list))] }
+
+// String is what is not the same in all worlds.
+func (w *drawnWorld) String() string {
+	text := fmt.Sprintf("world %d (MESHCTL_TEST_SEED=%[1]d begins with it)\n%s", w.seed, document(w.management))
+	for _, c := range w.clusters {
+		text += "\n# " + c.name + "\n" + c.mesh + string(document(c.byHand))
+		for _, o := range c.objects {
+			if strings.Contains(o, "\nkind: Service\n") && (strings.Contains(o, "exportTo") || strings.Contains(o, "None")) {
+				text += "\n---\n" + o
+			}
+		}
+	}
+	return text
+}
+
+// in reports true in some of a hundred cases.
+func (w *drawnWorld) in(percent int) bool { return w.random.IntN(100) < percent }
+
+// files is the world as a folder.
+func (w *drawnWorld) files() fstest.MapFS {
+	out := fstest.MapFS{"management/all.yaml": {Data: document(w.management)}}
+	for _, c := range w.clusters {
+		out[c.name+"/all.yaml"] = &fstest.MapFile{Data: append(document(c.objects), document(c.byHand)...)}
+	}
+	return out
+}
+
+func document(objects []string) []byte { return []byte("\n---\n" + strings.Join(objects, "\n---\n")) }
+
+func (c *drawnCluster) add(format string, values ...any) {
+	c.objects = append(c.objects, fmt.Sprintf(strings.TrimSpace(format), values...))
+}
+
+func (w *drawnWorld) drawCluster(c *drawnCluster, number int) {
+	for _, name := range []string{"istio-system", "shop", "front"} {
+		c.add("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s, labels: {kubernetes.io/metadata.name: %[1]s}}", name)
+	}
+	c.mesh = "trustDomain: cluster.local\ndefaultConfig: {proxyMetadata: {ISTIO_META_DNS_CAPTURE: \"true\"}}\n"
+	for _, setting := range []string{"defaultServiceExportTo", "defaultVirtualServiceExportTo", "defaultDestinationRuleExportTo"} {
+		if w.in(8) {
+			c.mesh += setting + ": [\"" + w.one(".", "*", "~") + "\"]\n"
+		}
+	}
+	c.add("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: istio, namespace: istio-system}\ndata:\n  mesh: |\n    %s", strings.ReplaceAll(strings.TrimSpace(c.mesh), "\n", "\n    "))
+	c.add(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: istiod, namespace: istio-system, labels: {app: istiod, istio.io/rev: default}}
+spec:
+  selector: {matchLabels: {app: istiod}}
+  template:
+    metadata: {labels: {app: istiod, istio.io/rev: default}}
+    spec: {serviceAccountName: istiod, containers: [{name: discovery, image: "docker.io/istio/pilot:1.31.1"}]}`)
+	gateway := w.addPod(c, number, "StatefulSet", "eastwest", "istio-system", "eastwest", map[string]string{"istio": "eastwestgateway"}, true)
+	c.add("apiVersion: v1\nkind: Service\nmetadata: {name: eastwest, namespace: istio-system, labels: {istio: eastwestgateway}}\nspec:\n  type: LoadBalancer\n  clusterIP: 10.%d.255.1\n  selector: {istio: eastwestgateway}\n  ports: [{name: tls, port: 15443, targetPort: 15443, protocol: TCP}]\nstatus: {loadBalancer: {ingress: [{ip: 172.18.0.%d}]}}", number, 100+number)
+	w.addSlice(c, "eastwest", "istio-system", "{name: tls, port: 15443, protocol: TCP}", []worldProxy{gateway})
+	w.drawServices(c, number)
+	for range w.random.IntN(4) {
+		c.byHand = append(c.byHand, w.drawByHand(c)...)
+	}
+}
+
+// drawServices draws the services of namespace shop, and a caller of each namespace.
+func (w *drawnWorld) drawServices(c *drawnCluster, number int) {
+	kinds := []string{"Deployment", "StatefulSet", "Rollout", ""}
+	var cart []worldProxy
+	for _, version := range []string{"v1", "v2"} {
+		cart = append(cart, w.addPod(c, number, w.one(kinds...), "cart-"+version, "shop", "cart", map[string]string{"app": "cart", "version": version, "part-of": "shop"}, false))
+	}
+	ledger := []worldProxy{w.addPod(c, number, w.one(kinds...), "ledger", "shop", w.one("ledger", "cart"), map[string]string{"app": "ledger", "part-of": "shop"}, false)}
+	w.addPod(c, number, w.one(kinds...), "web", "front", "web", map[string]string{"app": "web"}, false)
+	w.addPod(c, number, w.one(kinds...), "worker", "shop", "worker", map[string]string{"app": "worker"}, false)
+
+	w.addService(c, number, "cart", "{app: cart}", cart)
+	w.addService(c, number, "ledger", "{app: ledger}", ledger)
+	if w.in(15) {
+		w.addService(c, number, "everything", "{part-of: shop}", append(cart, ledger...))
+	}
+	if w.in(15) {
+		w.addService(c, number, "cart-v1", "{app: cart, version: v1}", cart[:1])
+	}
+}
+
+func (w *drawnWorld) addService(c *drawnCluster, number int, name, selector string, pods []worldProxy) {
+	c.services++
+	address := fmt.Sprintf("10.%d.255.%d", number, 10+c.services)
+	if w.in(5) {
+		address = "None"
+	}
+	annotations := ""
+	if w.in(12) {
+		annotations = ", annotations: {networking.istio.io/exportTo: \"" + w.one(".", "*", "front", "shop,front", "~") + "\"}"
+	}
+	c.add("apiVersion: v1\nkind: Service\nmetadata: {name: %s, namespace: shop%s}\nspec:\n  clusterIP: %s\n  selector: %s\n  ports: [{name: http, port: 9080, targetPort: 8080, protocol: TCP}]", name, annotations, address, selector)
+	w.addSlice(c, name, "shop", "{name: http, port: 8080, protocol: TCP}", pods)
+}
+
+func (w *drawnWorld) addSlice(c *drawnCluster, service, namespace, ports string, pods []worldProxy) {
+	text := fmt.Sprintf("apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: %s-1, namespace: %s, labels: {kubernetes.io/service-name: %[1]s}}\naddressType: IPv4\nports: [%[3]s]\nendpoints:", service, namespace, ports)
+	for _, p := range pods {
+		text += fmt.Sprintf("\n- {addresses: [%s], conditions: {ready: true}, targetRef: {kind: Pod, namespace: %s, name: %s}}", p.Address, p.Namespace, p.Name)
+	}
+	c.add("%s", text)
+}
+
+// addPod adds a pod with a proxy, and what it belongs to: nothing if kind is empty.
+func (w *drawnWorld) addPod(c *drawnCluster, number int, kind, name, namespace, account string, labels map[string]string, gateway bool) worldProxy {
+	p := worldProxy{
+		Name: name + "-0", Namespace: namespace, Account: account, Gateway: gateway, Labels: labels,
+		Address: fmt.Sprintf("10.%d.0.%d", number, 1+len(c.pods)),
+	}
+	c.pods = append(c.pods, p)
+	var texts []string
+	for key, value := range labels {
+		texts = append(texts, key+": "+value)
+	}
+	own := "{" + strings.Join(texts, ", ") + "}"
+	labels["security.istio.io/tlsMode"] = "istio" // as injection does
+	container, owner := "{name: istio-proxy, image: \"docker.io/istio/proxyv2:1.31.1\"}", ""
+	if !gateway {
+		container = "{name: app, image: \"example.com/app:v1\"}, " + container
+	}
+	switch kind {
+	case "Deployment":
+		c.add("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: %s, namespace: %s, uid: %[1]s-%[2]s}\nspec:\n  selector: {matchLabels: %s}\n  template:\n    metadata: {labels: %[3]s}\n    spec: {serviceAccountName: %s, containers: [%s]}", name, namespace, own, account, container)
+		c.add("apiVersion: apps/v1\nkind: ReplicaSet\nmetadata:\n  name: %s-1\n  namespace: %s\n  uid: %[1]s-%[2]s-1\n  ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: %[1]s, uid: %[1]s-%[2]s, controller: true}]", name, namespace)
+		owner = fmt.Sprintf("\n  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: %s-1, uid: %[1]s-%s-1, controller: true}]", name, namespace)
+	case "StatefulSet":
+		c.add("apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: %s, namespace: %s, uid: %[1]s-%[2]s}\nspec:\n  selector: {matchLabels: %s}\n  template:\n    metadata: {labels: %[3]s}\n    spec: {serviceAccountName: %s, containers: [%s]}", name, namespace, own, account, container)
+		owner = fmt.Sprintf("\n  ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: %s, uid: %[1]s-%s, controller: true}]", name, namespace)
+	case "Rollout":
+		owner = fmt.Sprintf("\n  ownerReferences: [{apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: %s, uid: %[1]s-%s, controller: true}]", name, namespace)
+	}
+	c.add("apiVersion: v1\nkind: Pod\nmetadata:\n  name: %s\n  namespace: %s\n  labels: %s\n  annotations: {istio.io/rev: default}%s\nspec: {serviceAccountName: %s, containers: [%s]}\nstatus: {phase: Running, podIP: %s, podIPs: [{ip: %[7]s}], conditions: [{type: Ready, status: \"True\"}]}",
+		p.Name, namespace, strings.TrimSuffix(own, "}")+", security.istio.io/tlsMode: istio}", owner, account, container, p.Address)
+	return p
+}

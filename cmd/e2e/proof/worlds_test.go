@@ -1,0 +1,289 @@
+package proof
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/meshctl/meshctl/demo/helper"
+	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/demo/shard"
+	"github.com/meshctl/meshctl/demo/waittest"
+	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/envoy"
+	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/offline"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+const (
+	drawnWorlds = 1000
+	// questionsPerWorld are asked of each world.
+	questionsPerWorld = 40
+)
+
+// generatedAt is when generated objects were created, between those that users wrote before and after.
+var generatedAt = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+
+// TestDrawnWorlds draws worlds with policies and with what users write beside them, lets istiod's own generators make the configuration
+// of all proxies, and compares what why says with what that configuration does.
+func TestDrawnWorlds(t *testing.T) {
+	t.Parallel()
+	shard.Only(t, shard.Proof)
+	seed := waittest.Seed(t)
+	binary, err := helper.Build(t.Context(), helper.Progress{})
+	require.NoError(t, err)
+	var mu sync.Mutex
+	tally, wrong, next := map[string]int{}, []string{}, uint64(0)
+	var group sync.WaitGroup
+	for range 2 {
+		group.Go(func() {
+			control := startWorlds(t, binary)
+			for {
+				mu.Lock()
+				number := next
+				next++
+				mu.Unlock()
+				if number >= drawnWorlds || t.Failed() {
+					return
+				}
+				counts, differences, err := control.compare(seed + number)
+				if !assert.NoError(t, err, "world %d", seed+number) {
+					return
+				}
+				mu.Lock()
+				for what, n := range counts {
+					tally[what] += n
+				}
+				wrong = append(wrong, differences...)
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	t.Logf("%d worlds: %v", drawnWorlds, tally)
+	for _, each := range wrong {
+		t.Error(each)
+	}
+	for _, verdict := range []explain.Verdict{explain.Allowed, explain.Refused, explain.Unreachable, explain.Partly} {
+		assert.Greater(t, tally[string(verdict)], drawnWorlds/4, verdict)
+	}
+}
+
+// worldsProcess answers with configurations; see the role worlds of the sandbox.
+type worldsProcess struct {
+	in  io.Writer
+	out *bufio.Reader
+}
+
+func startWorlds(t *testing.T, binary string) *worldsProcess {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), binary, "worlds")
+	in, err := command.StdinPipe()
+	require.NoError(t, err)
+	out, err := command.StdoutPipe()
+	require.NoError(t, err)
+	// Proxies that are not Istio's own have no such filters (demo/local).
+	command.Env = append(os.Environ(), "PILOT_ENABLE_ALPN_FILTER=false", "PILOT_ENABLE_METADATA_EXCHANGE=false")
+	var said strings.Builder
+	command.Stderr = &said
+	require.NoError(t, command.Start())
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = command.Wait()
+		if t.Failed() && said.Len() > 0 {
+			t.Log(said.String())
+		}
+	})
+	return &worldsProcess{in, bufio.NewReaderSize(out, 1<<20)}
+}
+
+// configs are those of the proxies of a cluster, by name of the pod.
+func (p *worldsProcess) configs(c *drawnCluster, istio []string) (map[string]*envoy.Config, error) {
+	kubernetes := slices.DeleteFunc(slices.Clone(c.objects), func(o string) bool {
+		return strings.Contains(o, "\nkind: ConfigMap\n") || strings.HasPrefix(o, "apiVersion: apps/")
+	})
+	line, err := json.Marshal(map[string]any{
+		"Cluster": c.name, "Network": c.name, "Kubernetes": kubernetes, "Istio": istio, "MeshConfig": c.mesh, "Proxies": c.pods,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.in.Write(append(line, '\n')); err != nil {
+		return nil, err
+	}
+	answer, err := p.out.ReadBytes('\n')
+	if err != nil {
+		return nil, err
+	}
+	var got struct {
+		Error   string
+		Proxies map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(answer, &got); err != nil {
+		return nil, err
+	}
+	if got.Error != "" {
+		text, _, _ := strings.Cut(got.Error, "\n")
+		return nil, errors.New(text)
+	}
+	out := map[string]*envoy.Config{}
+	for name, data := range got.Proxies {
+		if out[name], err = envoy.Parse(data); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// compare asks questions of a world.
+func (p *worldsProcess) compare(seed uint64) (counts map[string]int, wrong []string, err error) {
+	w := drawWorld(seed)
+	in, _, err := offline.Load(w.files())
+	if err != nil {
+		return nil, nil, err
+	}
+	state := engine.Translate(in)
+	generated, err := offline.Files(state.Output)
+	if err != nil {
+		return nil, nil, err
+	}
+	proxies := drawnProxies{world: w, configs: map[string]map[string]*envoy.Config{}}
+	for _, c := range w.clusters {
+		istio := slices.Clone(c.byHand)
+		for _, file := range slices.Sorted(maps.Keys(generated)) {
+			if path.Dir(file) == c.name {
+				more, err := withAge(generated[file])
+				if err != nil {
+					return nil, nil, err
+				}
+				istio = append(istio, more...)
+			}
+		}
+		if proxies.configs[c.name], err = p.configs(c, istio); err != nil {
+			return nil, nil, err
+		}
+	}
+	index := explain.New(state)
+	created := map[snapshot.Ref]time.Time{}
+	for o := range state.Output.Objects {
+		created[o.Ref] = generatedAt
+	}
+	index.Observe(nil, false, &snapshot.Observed{Created: created})
+	counts, wrong = proxies.ask(index, state, w.random)
+	if len(wrong) > 0 {
+		wrong = []string{w.String() + fmt.Sprintf("\n%d answers differ, such as:\n%s", len(wrong), wrong[0])}
+	}
+	return counts, wrong, nil
+}
+
+// withAge are Istio's objects of a file, with the time at which they were created.
+func withAge(file []byte) (out []string, err error) {
+	objects, err := kube.Decode(file)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range objects {
+		if !strings.Contains(o.GetAPIVersion(), ".istio.io/") {
+			continue
+		}
+		o.Object["metadata"].(map[string]any)["creationTimestamp"] = generatedAt.Format(time.RFC3339) //nolint:forcetypeassert // it was decoded
+		data, err := yaml.Marshal(o.Object)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, string(data))
+	}
+	return out, nil
+}
+
+// drawnProxies are the proxies of a world.
+type drawnProxies struct {
+	world   *drawnWorld
+	configs map[string]map[string]*envoy.Config
+}
+
+// ask asks random questions.
+func (d *drawnProxies) ask(index *explain.Index, state *snapshot.State, random *rand.Rand) (counts map[string]int, wrong []string) {
+	counts = map[string]int{}
+	callers := slices.DeleteFunc(index.Refs(snapshot.Workload), func(ref snapshot.Ref) bool {
+		return !strings.HasPrefix(ref.Name, "web") && !strings.HasPrefix(ref.Name, "worker") && !strings.HasPrefix(ref.Name, "cart")
+	})
+	var services []snapshot.Ref
+	for each := range state.Plan.Destinations.All() {
+		if k := each.Destination.Spec.KubeService; k != nil && k.Ref.Namespace == "shop" {
+			services = append(services, each.Ref)
+		}
+	}
+	if len(callers) == 0 || len(services) == 0 {
+		return counts, []string{"nothing was discovered"}
+	}
+	for range questionsPerWorld {
+		from, to := callers[random.IntN(len(callers))], services[random.IntN(len(services))]
+		one := func(list ...string) string { return list[random.IntN(len(list))] }
+		request := explain.Request{Method: one("GET", "POST"), Path: one("/", "/a", "/a/b.json", "/b", "/c"), Headers: map[string]string{}}
+		if value := one("", "one", "two"); value != "" {
+			request.Headers["x-team"] = value
+		}
+		why := index.Why(from, to, request)
+		if why == nil {
+			wrong = append(wrong, fmt.Sprintf("%s to %s: no answer", from, to))
+			continue
+		}
+		explain.AddProxies(index, why, d)
+		counts[string(why.Verdict)]++
+		switch {
+		case why.Proxies.Verdict == explain.Unknown:
+			counts["proxies UNKNOWN"]++
+			counts[why.Proxies.Reason]++
+		case !why.Proxies.Agrees:
+			text := fmt.Sprintf("%s to %s %s %s %v\nby objects: %s: %s\nby proxies: %s: %s", from.Name, to.Name, request.Method, request.Path, request.Headers, why.Verdict, why.Reason, why.Proxies.Verdict, why.Proxies.Reason)
+			for _, difference := range why.Proxies.Differences {
+				text += fmt.Sprintf("\n  %s\n    by objects: %s\n    by proxies: %s", difference.What, difference.Objects, difference.Proxies)
+			}
+			wrong = append(wrong, text)
+		}
+	}
+	return counts, wrong
+}
+
+// Pods is part of explain.Proxies.
+func (d *drawnProxies) Pods(cluster, namespace string, labels map[string]string) ([]explain.ProxyPod, error) {
+	var out []explain.ProxyPod
+	for _, c := range d.world.clusters {
+		for _, p := range c.pods {
+			if c.name == cluster && p.Namespace == namespace && contains(p.Labels, labels) {
+				out = append(out, explain.ProxyPod{
+					Cluster: cluster, Namespace: namespace, Name: p.Name, Labels: p.Labels, Owner: p.Name, IPs: []string{p.Address}, Containers: []string{"app", "istio-proxy"}, Gateway: p.Gateway,
+				})
+			}
+		}
+	}
+	return out, nil
+}
+
+// Config is part of explain.Proxies.
+func (d *drawnProxies) Config(pod explain.ProxyPod, _ uint32) (*envoy.Config, error) {
+	return d.configs[pod.Cluster][pod.Name], nil
+}
+
+// Patches is part of explain.Proxies.
+func (d *drawnProxies) Patches(explain.ProxyPod, snapshot.ProxyPatch, string) ([]string, error) {
+	return nil, nil
+}
