@@ -3,6 +3,7 @@ package discovery
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -73,7 +74,7 @@ type membership uint8
 const (
 	// ofPod: the endpoint names a pod, which has the address, or names none and has the address of one.
 	ofPod membership = iota
-	// unsettled: the pod is not known, or has no address. Pods and EndpointSlices are
+	// unsettled: the pod is not known, or has no address of the family. Pods and EndpointSlices are
 	// watched apart, so that is so for a moment with each pod that comes or goes.
 	unsettled
 	// notOfPod: the endpoint names no pod of the namespace, or one with other addresses.
@@ -99,8 +100,17 @@ func (x *Index) memberOf(namespace string, e *endpointv1.Endpoint) (*corev1.Pod,
 		return nil, unsettled
 	case hasAddress(pod, e.Addresses[0]):
 		return pod, ofPod
+	case len(pod.Status.PodIPs) == 0 && otherFamily(pod.Status.PodIP, e.Addresses[0]):
+		return nil, unsettled // only the list has both (PodStatus.podIPs)
 	}
 	return nil, notOfPod
+}
+
+// otherFamily reports whether of two addresses one is of IPv4 and one of IPv6.
+func otherFamily(a, b string) bool {
+	first, err := netip.ParseAddr(a)
+	second, also := netip.ParseAddr(b)
+	return err == nil && also == nil && first.Is4() != second.Is4()
 }
 
 func hasAddress(pod *corev1.Pod, address string) bool {

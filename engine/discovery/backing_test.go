@@ -68,3 +68,18 @@ func addressesOf(subsets []discoveryv1.EndpointSubset) (out []string) {
 	}
 	return out
 }
+
+// TestFamilyNotKnown: an address of a family of which the status of its pod says nothing is neither another endpoint nor a foreign one.
+func TestFamilyNotKnown(t *testing.T) {
+	t.Parallel()
+	b, _, s := oneService()
+	b.Slice(s, "s-1", endpointv1.AddressTypeIPv4, clustertest.Endpoint("10.0.0.1", "a-v1-1", "node-1"))
+	b.Slice(s, "s-2", endpointv1.AddressTypeIPv6, clustertest.Endpoint("fd00::1", "a-v1-1", "node-1"))
+	found := discovery.Discover(b.Cluster, options())
+	require.Len(t, found.Destinations, 1)
+	k := found.Destinations[0].Spec.KubeService
+	assert.Equal(t, []string{"10.0.0.1"}, addressesOf(given(k)))
+	all, _ := snapshot.EndpointCounts(k)
+	assert.Equal(t, 1, all)
+	assert.Empty(t, found.Issues)
+}
