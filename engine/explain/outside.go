@@ -84,8 +84,8 @@ func connectionTo(d *snapshot.DestinationPlan, from *snapshot.MeshPlan) connecti
 			out.mutual = v.TLS != nil
 		}
 	}
-	if from.PlainByDefault && !out.mutual && out.plain == "" {
-		out.plain = "enableAutoMtls is false in the meshConfig of mesh " + from.Ref.Name
+	if !out.mutual && out.plain == "" {
+		out.plain = from.PlainBy
 	}
 	return out
 }

@@ -75,9 +75,9 @@ func hidingIssues(env *environment) (issues []snapshot.Issue) {
 			if !slices.ContainsFunc(vm.Loads, func(l snapshot.ProxyLoad) bool { return l.Mesh == member.Ref }) {
 				continue
 			}
-			if member.PlainByDefault {
+			if member.PlainBy != "" {
 				issues = append(issues, snapshot.Warnf(snapshot.CallersUnidentified, "turn it on, or set TLS mode ISTIO_MUTUAL in a TrafficPolicy for these services",
-					"enableAutoMtls is false in the meshConfig of mesh %s: its callers present no identity, and gateways of other members refuse them", member.Ref.Name).On(vm.Ref, member.Ref))
+					"%s: its callers present no identity, and gateways of other members refuse them", member.PlainBy).On(vm.Ref, member.Ref))
 			}
 			if unknown := member.Dialect.Unknown; unknown != nil {
 				if by := unknown(member, nil, ""); by != "" {

@@ -76,8 +76,8 @@ type MeshPlan struct {
 	IgnoresOwn []string
 	// DefaultSettings are what the mesh sets for all services that nothing else sets it for, as its settings name it.
 	DefaultSettings []string
-	// PlainByDefault: callers present no identity unless something says that they do.
-	PlainByDefault bool
+	// PlainBy says because of what callers present no identity unless something says that they do; empty if they do.
+	PlainBy string
 	// MayKnowOthers says because of what the control plane may know pods of other clusters by itself; empty if nothing shows that.
 	MayKnowOthers string
 	// ForeignCA says because of what somebody else than the control plane signs the certificates of proxies; empty if it does.

@@ -70,7 +70,10 @@ func describe(plan *snapshot.MeshPlan) {
 	plan.ExportTo = spec.DefaultExportTo
 	plan.PathNormalization = cmp.Or(spec.PathNormalization, snapshot.PathsBase)
 	plan.ResolvesAll = spec.SmartDnsProxyingEnabled
-	plan.IgnoresOwn, plan.DefaultSettings, plan.PlainByDefault = spec.IgnoresOwn, spec.DefaultTrafficPolicy, spec.PlainByDefault
+	plan.IgnoresOwn, plan.DefaultSettings = spec.IgnoresOwn, spec.DefaultTrafficPolicy
+	if spec.PlainByDefault {
+		plan.PlainBy = "enableAutoMtls is false in the meshConfig of mesh " + plan.Ref.Name
+	}
 	plan.ForeignCA = spec.ForeignCA
 	if spec.Network != "" {
 		plan.MayKnowOthers = "label " + networkKey + " of namespace " + plan.Namespace
