@@ -44,8 +44,8 @@ var generatedAt = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 // TestDrawnWorlds draws worlds with policies and with what users write beside them, lets istiod's own generators make the configuration
 // of all proxies, and compares what why says with what that configuration does.
 func TestDrawnWorlds(t *testing.T) {
-	t.Parallel()
 	shard.Only(t, shard.Proof)
+	t.Parallel()
 	seed := waittest.Seed(t)
 	binary, err := helper.Build(t.Context(), helper.Progress{})
 	require.NoError(t, err)
