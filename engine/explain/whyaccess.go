@@ -39,7 +39,7 @@ func (q *query) destinationOutcomes(d *snapshot.DestinationPlan, port uint32, su
 		out.Verdict, out.Reason = Unreachable, how.instead+", and does not define subset "+subset
 		return []Outcome{out}
 	}
-	if by := q.plainByPeers(d, how, with); by != "" {
+	if by := plainByPeers(q, d, how, with); by != "" {
 		out.Verdict, out.Reason = Unreachable, by
 		return []Outcome{out}
 	}
@@ -51,34 +51,6 @@ func (q *query) destinationOutcomes(d *snapshot.DestinationPlan, port uint32, su
 		return []Outcome{out}
 	}
 	return q.throughGateways(out, d, d.Mesh.Gateways, decide)
-}
-
-// plainByPeers says that callers connect without TLS to a Destination of another mesh, as what users wrote in their own cluster turns
-// mutual TLS off for what makes its host known there; empty if nothing does (Istio, xds/endpoints: mtlsChecker).
-func (q *query) plainByPeers(d *snapshot.DestinationPlan, how connection, with map[string]string) string {
-	hand := q.outside.byHand[q.mesh]
-	if hand == nil || d.Mesh.Ref == q.mesh.Ref || how.mutual || how.plain != "" || how.other != "" || !q.mesh.Dialect.SPIFFE {
-		return ""
-	}
-	of := &snapshot.PodQuery{Mesh: q.mesh, Namespace: q.mesh.Namespace}
-	for _, e := range endpointsOf(d, with) {
-		of.Pods = append(of.Pods, e.Labels)
-	}
-	if len(of.Pods) == 0 {
-		of.Pods = append(of.Pods, nil)
-	}
-	ports := []uint32{0}
-	for _, gw := range d.Mesh.Gateways {
-		ports = append(ports, gw.Port)
-	}
-	for _, g := range hand.Guards(of) {
-		for _, port := range ports {
-			if tls, by := g.TLS(port); tls == snapshot.TLSNone {
-				return byHandName(by) + " turns mutual TLS off for the services of other clusters, too, which take nothing else: limit it to the pods that need it"
-			}
-		}
-	}
-	return ""
 }
 
 // resolvesPods reports whether the callers resolve the pods of a Destination: their proxies then connect to the address that they

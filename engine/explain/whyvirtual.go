@@ -109,7 +109,7 @@ func (q *query) backingOutcomes(host string, view *snapshot.VirtualView, d *snap
 		out.Verdict, out.Reason = Unreachable, reason
 		return []Outcome{out}
 	}
-	if by := q.plainByPeers(d, how, with); by != "" {
+	if by := plainByPeers(q, d, how, with); by != "" {
 		out.Verdict, out.Reason = Unreachable, by
 		return []Outcome{out}
 	}
