@@ -30,7 +30,7 @@ func (c *connection) byHand(x *Index, of *snapshot.HostQuery, workload *discover
 		return
 	}
 	says := byHandName(h.Ref) + " sets " + h.Mode
-	generated := generatesConnection(x, of)
+	generated := x.outside.connections[clusterHost{of.Mesh.Cluster, of.Host}]
 	switch {
 	case generated && h.Place == snapshot.HandBehind:
 		return
@@ -75,15 +75,13 @@ func (c *connection) refusedByGateways(out *Outcome) bool {
 	return true
 }
 
-// generatesConnection reports whether an object is generated that says how callers connect to a host.
-func generatesConnection(x *Index, of *snapshot.HostQuery) bool {
-	for o := range x.state.Output.Objects {
-		if o.Ref.Cluster != of.Mesh.Cluster {
-			continue
-		}
-		if spec, ok := o.Content.Spec.(interface{ GetHost() string }); ok && spec.GetHost() == of.Host {
-			return true
+// generatedConnections are the hosts of which generated objects say how callers connect to them.
+func generatedConnections(out *snapshot.Output) map[clusterHost]bool {
+	hosts := map[clusterHost]bool{}
+	for o := range out.Written {
+		if spec, ok := o.Content.Spec.(interface{ GetHost() string }); ok {
+			hosts[clusterHost{o.Ref.Cluster, spec.GetHost()}] = true
 		}
 	}
-	return false
+	return hosts
 }

@@ -14,6 +14,8 @@ type outside struct {
 	clusters map[string]*snapshot.Cluster
 	// byHand is what there is for each mesh in its cluster, if that is anything.
 	byHand map[*snapshot.MeshPlan]snapshot.ByHand
+	// connections are the hosts of which a generated object says how callers connect to them.
+	connections map[clusterHost]bool
 	// restricted are the Destinations of a namespace on which AccessPolicies are in force; see othersInFront.
 	restricted map[podNamespace][]*snapshot.DestinationPlan
 }
@@ -27,6 +29,9 @@ func newOutside(state *snapshot.State, clusters map[string]*snapshot.Cluster) *o
 				o.byHand[m] = hand
 			}
 		}
+	}
+	if len(o.byHand) > 0 {
+		o.connections = generatedConnections(state.Output)
 	}
 	return o
 }

@@ -42,7 +42,7 @@ func (t *trace) targets(config *envoy.Config, sent *envoy.Sent, request envoy.Re
 				outcome.by(t.origin(c.Metadata))
 			}
 		case named.Host == "" || t.isOutside(connections):
-			outcome.Verdict, outcome.Reason = Allowed, "it is outside of all clusters: what becomes of the requests is not known"
+			outcome.Verdict, outcome.Reason = Unknown, outcome.target()+" is outside of all clusters: what becomes of the requests there is not known"
 		default:
 			t.connections(outcome, connections, request.Changed(target, sent.Route))
 			continue
