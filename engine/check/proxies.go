@@ -16,8 +16,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/pager"
 
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/cluster"
@@ -28,11 +30,11 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// maxDump bounds what is read of one proxy, in bytes, and maxPods how many pods of a selector are looked at: what a proxy and a cluster
-// answer is not trusted.
+// maxDump bounds what is read of one proxy, in bytes, and maxPods how many pods a selector may have: what a proxy and a cluster answer is
+// not trusted.
 const (
 	maxDump = 64 << 20
-	maxPods = 500
+	maxPods = 20_000
 )
 
 // Proxies reads the proxies of pods with the user's own credentials: those of the contexts that lead to the clusters. The credentials that
@@ -116,29 +118,35 @@ func (p *Proxies) Pods(clusterName, namespace string, selector map[string]string
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, p.timeout)
 	defer cancel()
-	list, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: text, Limit: maxPods})
+	var ready, others []explain.ProxyPod
+	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return client.CoreV1().Pods(namespace).List(ctx, o)
+	})
+	err = pages.EachListItem(ctx, metav1.ListOptions{LabelSelector: text}, func(item runtime.Object) error {
+		pod, isPod := item.(*corev1.Pod)
+		switch {
+		case !isPod || pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning:
+		case len(ready)+len(others) == maxPods:
+			return fmt.Errorf("more than %d pods run with the labels %s: which of them answer is not evaluated", maxPods, text)
+		case isReady(pod):
+			ready = append(ready, proxyPod(clusterName, pod))
+		default:
+			others = append(others, proxyPod(clusterName, pod))
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: listing the pods of namespace %s as context %s: %w", clusterName, namespace, p.contexts[clusterName].Name, advised(err, "list pods"))
 	}
-	out := []explain.ProxyPod{}
-	slices.SortStableFunc(list.Items, func(a, b corev1.Pod) int { return readiness(&a) - readiness(&b) })
-	for i := range list.Items {
-		if pod := &list.Items[i]; pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning {
-			out = append(out, proxyPod(clusterName, pod))
-		}
-	}
+	out := slices.Concat(ready, others)
 	p.pods[key] = out
 	return out, nil
 }
 
-// readiness is 0 for a pod that is ready, else 1.
-func readiness(pod *corev1.Pod) int {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-			return 0
-		}
-	}
-	return 1
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // proxyPod is what is needed of a pod.
