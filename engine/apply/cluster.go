@@ -44,19 +44,10 @@ type cluster struct {
 	// unread are the objects of earlier processes to be read.
 	unread map[mirror.ID]bool
 
-	changes  changes
-	failures map[mirror.ID]snapshot.Failure
-	outages  map[area]*outage
-	crowd    crowd
-	lasting  lasting
-	// problem is the failure of the cluster as a whole; zero if none.
-	problem snapshot.Failure
-	// otherPlanes is the failure about other management planes; zero if there are none.
-	otherPlanes snapshot.Failure
-	// unwritten is the failure of what is not written until the cluster answers; zero if
-	// everything is.
-	unwritten snapshot.Failure
-	gauges    gauges
+	reports reports
+	outages map[area]*outage
+	crowd   crowd
+	lasting lasting
 	withdrawals
 }
 
@@ -78,14 +69,13 @@ func newCluster(ctx context.Context, group *sync.WaitGroup, s *shared, name stri
 		kinds = snapshot.Kinds(snapshot.ManagementSide, snapshot.Write|snapshot.WriteStatus)
 	}
 	c := &cluster{
-		shared: s, name: name, ctx: ctx, group: group, reach: reach{cluster: name}, changes: changes{cluster: name, metrics: s.metrics, log: s.Log},
-		items: map[mirror.ID]*item{}, queue: newQueue(kinds), failures: map[mirror.ID]snapshot.Failure{},
+		shared: s, name: name, ctx: ctx, group: group, reach: reach{cluster: name}, reports: newReports(s, name),
+		items: map[mirror.ID]*item{}, queue: newQueue(kinds),
 		withdrawals: withdrawals{pending: map[mirror.ID]*withdrawal{}},
 		outages:     map[area]*outage{}, unread: map[mirror.ID]bool{},
 		alarms: workqueue.NewTypedDelayingQueue[sleeper](),
 	}
 	c.wake = sync.NewCond(&c.mu)
-	c.gauges = s.metrics.gauges(name)
 	context.AfterFunc(ctx, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -127,8 +117,8 @@ func (c *cluster) disconnect() {
 	clear(c.unread)
 	c.resetRefusals()
 	c.flush()
-	c.problem, c.unwritten, c.otherPlanes, c.lasting = snapshot.Failure{}, snapshot.Failure{}, snapshot.Failure{}, lasting{}
-	c.clearFailures()
+	c.lasting = lasting{}
+	c.reports.clearAll(ofConnection, ofUnwritten, ofPlanes, ofWaiting)
 }
 
 // abandoned reports that the cluster was removed and nothing is wanted there.
@@ -165,9 +155,9 @@ func (c *cluster) unlock() {
 	}
 	var done *ChangeSet
 	if c.queue.idle() {
-		done = c.changes.end()
+		done = c.reports.changes.end()
 	}
-	c.measure()
+	c.reports.measure(c.queue.queued+c.queue.working, c.writable(), len(c.outages))
 	c.lasting.watch(c)
 	if done != nil {
 		c.publishing.Add(1)
@@ -200,7 +190,7 @@ func (c *cluster) update(d *delta, made map[*snapshot.Object]*content, g gate) {
 		c.flush()
 		if !g.listed {
 			c.forgetWithdrawals()
-			c.clearFailures()
+			c.reports.clearAll()
 		}
 	case !was.open():
 		c.sweep(true)
@@ -252,7 +242,7 @@ func (c *cluster) want(d *delta, made map[*snapshot.Object]*content) []*item {
 	}
 	for _, o := range d.drop {
 		if i := c.items[mirror.IDOf(o.Ref)]; i != nil && i.object == nil {
-			c.clearFailure(i.id)
+			c.reports.clear(i.id)
 			c.unwant(i)
 			c.withdraw(i.id, c.edits.covers(i.lastParents))
 		}
@@ -300,7 +290,7 @@ func (c *cluster) writable() bool {
 
 // connecting reports whether the cluster is about to be writable, as far as is known.
 func (c *cluster) connecting() bool {
-	return c.gate.open() && c.problem.Code == "" && (c.now.Conn != nil || c.now.Connecting)
+	return c.gate.open() && !c.reports.has(ofConnection) && (c.now.Conn != nil || c.now.Connecting)
 }
 
 // enqueue queues an item if writes are allowed. If not, the sweep will find it when
@@ -311,7 +301,7 @@ func (c *cluster) enqueue(i *item, asked bool) {
 	}
 	i.asked = i.asked || asked
 	if c.queue.push(i) {
-		c.changes.begin()
+		c.reports.changes.begin()
 		c.wake.Signal()
 	}
 }
@@ -378,7 +368,7 @@ func (c *cluster) busy() bool {
 	if !c.queue.idle() || c.writable() && c.phases.soon() {
 		return true
 	}
-	if !c.gate.open() || c.problem.Code != "" {
+	if !c.gate.open() || c.reports.has(ofConnection) {
 		return false
 	}
 	return c.now.Connecting || c.now.Suspended

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"slices"
 	"time"
 
 	"github.com/meshctl/meshctl/engine/mirror"
@@ -101,48 +100,4 @@ func (i *item) causes() []snapshot.Ref {
 // idle reports whether nothing is wanted, done, or to be done.
 func (i *item) idle() bool {
 	return i.object == nil && i.status == nil && !i.place.queued && !i.place.working && i.again.IsZero()
-}
-
-// setFailure records a failure, and reports it if it is new.
-func (c *cluster) setFailure(i *item, reason snapshot.Reason) {
-	known, failed := c.failures[i.id]
-	if !failed {
-		c.ledger.refuses(&i.party, true)
-	}
-	if failed && known.What == reason.What && known.Code == reason.Code {
-		return
-	}
-	f := snapshot.Failure{Ref: i.id.Ref(c.name), Reason: reason, Parents: i.parents()}
-	c.failures[i.id] = f
-	c.changes.failed(&f)
-	c.notifyFailures()
-}
-
-// inheritFailure keeps the failure of an item whose content has changed until the new one
-// is tried, which may be later; it is that of the policies of the new one.
-func (c *cluster) inheritFailure(i *item) {
-	if f, failed := c.failures[i.id]; failed && !slices.Equal(f.Parents, i.parents()) {
-		f.Parents = i.parents()
-		c.failures[i.id] = f
-		c.notifyFailures()
-	}
-}
-
-// clearFailure removes a failure.
-func (c *cluster) clearFailure(of mirror.ID) {
-	if _, failed := c.failures[of]; failed {
-		delete(c.failures, of)
-		if i := c.items[of]; i != nil {
-			c.ledger.refuses(&i.party, false)
-		}
-		c.notifyFailures()
-	}
-}
-
-// clearFailures removes all failures of objects, and says so in any case: others may have gone, too.
-func (c *cluster) clearFailures() {
-	for of := range c.failures {
-		c.clearFailure(of)
-	}
-	c.notifyFailures()
 }

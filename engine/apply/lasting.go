@@ -19,8 +19,6 @@ type lasting struct {
 	// counted are the items in the phases when they were reported last; due is when they are again, zero if that is not needed.
 	counted [len(lastingPhases)]int
 	due     time.Time
-	// failure reports them; zero if there are none.
-	failure snapshot.Failure
 }
 
 var lastingPhases = [...]Phase{Withdrawing, Kept, Disputed}
@@ -86,12 +84,5 @@ func (l *lasting) ring(c *cluster, now time.Time) {
 	if len(what) == 0 {
 		reason = snapshot.Reason{}
 	}
-	if l.failure.Reason == reason {
-		return
-	}
-	l.failure = snapshot.Failure{}
-	if reason.Code != "" {
-		l.failure = snapshot.Failure{Ref: snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: c.Namespace, Name: c.name}, Reason: reason}
-	}
-	c.notifyFailures()
+	c.reports.set(ofWaiting, reason)
 }

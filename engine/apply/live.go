@@ -35,7 +35,7 @@ func (c *cluster) follow() {
 		c.resetRefusals()
 		c.Log.Debug("cluster connected", "cluster", c.name)
 		c.awaitCluster()
-		c.observePlanes()
+		c.reports.observePlanes(c.now.Conn)
 		c.sweep(true)
 	case c.now.Suspended && !was.Suspended:
 		c.flush()
@@ -45,9 +45,8 @@ func (c *cluster) follow() {
 	switch {
 	case c.now.Err != nil:
 		c.setProblem(unreachableMessage(c.now.Err))
-	case c.now.Connecting && c.problem.Code != "": // of a connection that is gone
-		c.problem = snapshot.Failure{}
-		c.notifyFailures()
+	case c.now.Connecting:
+		c.reports.set(ofConnection, snapshot.Reason{}) // of a connection that is gone
 	}
 }
 
@@ -68,7 +67,7 @@ func (c *cluster) Changed(conn *mirror.Connection, objects []mirror.ID) {
 		return
 	}
 	defer c.unlock()
-	c.observePlanes()
+	c.reports.observePlanes(c.now.Conn)
 	for _, of := range objects {
 		c.check(of)
 	}
@@ -79,7 +78,7 @@ func (c *cluster) Relisted(conn *mirror.Connection, kind snapshot.Kind) {
 	c.mu.Lock()
 	defer c.unlock()
 	if conn == c.now.Conn {
-		c.observePlanes()
+		c.reports.observePlanes(c.now.Conn)
 		c.sweepKind(kind)
 	}
 }
@@ -102,25 +101,17 @@ func (c *cluster) sweepKind(kind snapshot.Kind) {
 
 // setProblem records why the cluster as a whole cannot be written to.
 func (c *cluster) setProblem(message string) {
-	if c.problem.What == message {
-		return
+	if c.reports.set(ofConnection, snapshot.Reason{Code: snapshot.WriteFailed, What: message}) {
+		c.Log.Warn("cluster cannot be written to", "cluster", c.name, "error", message)
+		c.awaitCluster()
 	}
-	c.problem = snapshot.Failure{
-		Ref:    snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: c.Namespace, Name: c.name},
-		Reason: snapshot.Reason{Code: snapshot.WriteFailed, What: message},
-	}
-	c.Log.Warn("cluster cannot be written to", "cluster", c.name, "error", message)
-	c.awaitCluster()
-	c.notifyFailures()
 }
 
 // clearProblem clears the problem of the cluster as a whole.
 func (c *cluster) clearProblem() {
-	if c.problem.Code != "" {
-		c.problem = snapshot.Failure{}
+	if c.reports.set(ofConnection, snapshot.Reason{}) {
 		c.Log.Info("cluster can be written to again", "cluster", c.name)
 		c.awaitCluster()
-		c.notifyFailures()
 	}
 }
 
@@ -129,13 +120,13 @@ func (c *cluster) clearProblem() {
 // tried again like one that is refused, and is no reason to slow down others.
 func (c *cluster) fault(conn *mirror.Connection, i *item, s step, err error) {
 	now := time.Now()
-	i.history.refused(s.verb, len(c.failures), now)
+	i.history.refused(s.verb, len(c.reports.objects), now)
 	tries := i.history.refusal.tries
 	switch {
 	case conn != c.now.Conn:
 		return
-	case tries > 1 && c.problem.Code == "":
-		c.setFailure(i, snapshot.Reason{Code: snapshot.WriteFailed, What: failedTo(s.verb, kube.Message(err))})
+	case tries > 1 && !c.reports.has(ofConnection):
+		c.reports.fail(i, snapshot.Reason{Code: snapshot.WriteFailed, What: failedTo(s.verb, kube.Message(err))})
 	case tries == 1 && !c.now.Suspended:
 		c.faults.inRow++
 	}

@@ -66,30 +66,30 @@ func (m *metrics) forget(cluster string) {
 var verbNames = [...]string{object: "apply", status: "status", remove: "delete"}
 
 // observe notes one request.
-func (c *cluster) observe(s step, r response) {
-	c.metrics.requests.WithLabelValues(c.name, verbNames[s.verb]).Observe(r.took.Seconds())
+func (m *metrics) observe(cluster string, s step, r response) {
+	m.requests.WithLabelValues(cluster, verbNames[s.verb]).Observe(r.took.Seconds())
 	switch r.class {
 	case fine:
 	case race:
-		c.metrics.races.WithLabelValues(c.name).Inc()
+		m.races.WithLabelValues(cluster).Inc()
 	default:
-		c.metrics.errors.WithLabelValues(c.name, reason(r.err)).Inc()
+		m.errors.WithLabelValues(cluster, reason(r.err)).Inc()
 	}
 }
 
 // measure updates the gauges.
-func (c *cluster) measure() {
-	failures, writable := len(c.failures), 0.0
-	if c.problem.Code != "" {
+func (r *reports) measure(queued int, writable bool, outages int) {
+	failures, able := len(r.objects), 0.0
+	if r.has(ofConnection) {
 		failures++
 	}
-	if c.writable() {
-		writable = 1
+	if writable {
+		able = 1
 	}
-	c.gauges.queue.Set(float64(c.queue.queued + c.queue.working))
-	c.gauges.failures.Set(float64(failures))
-	c.gauges.writable.Set(writable)
-	c.gauges.outages.Set(float64(len(c.outages)))
+	r.gauges.queue.Set(float64(queued))
+	r.gauges.failures.Set(float64(failures))
+	r.gauges.writable.Set(able)
+	r.gauges.outages.Set(float64(outages))
 }
 
 // gauges are a cluster's own, found once.

@@ -32,7 +32,7 @@ func (c *cluster) put(i *item, o *snapshot.Object, made *content) {
 	c.ledger.intend(&i.party, i.content.needs(c.name), made.needs(c.name), i.current.needs(c.name), i.sending.needs(c.name))
 	c.obstruct(i, false)
 	i.put(o, made, time.Now())
-	c.inheritFailure(i)
+	c.reports.inherit(i)
 }
 
 // unwant says that no object is wanted for an item.
@@ -123,7 +123,7 @@ func (c *cluster) learn(of mirror.ID) {
 
 // reading reports whether it may have routes of an earlier process that were not read yet.
 func (c *cluster) reading() bool {
-	if c.name == "" || c.closed || c.gate.armed && !c.gate.open() || c.problem.Code != "" || c.now.Suspended {
+	if c.name == "" || c.closed || c.gate.armed && !c.gate.open() || c.reports.has(ofConnection) || c.now.Suspended {
 		return false
 	}
 	return len(c.unread) > 0 || c.now.Connecting

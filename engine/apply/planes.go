@@ -20,11 +20,11 @@ const fewOthers = 3
 
 // observePlanes reports the other management planes that write to the cluster. Both go on: neither
 // changes an object that the other wrote.
-func (c *cluster) observePlanes() {
+func (r *reports) observePlanes(conn *mirror.Connection) {
 	var reason snapshot.Reason
 	var others []snapshot.Plane
-	if c.now.Conn != nil {
-		others = c.now.Conn.Others()
+	if conn != nil {
+		others = conn.Others()
 	}
 	if len(others) > 0 {
 		slices.SortFunc(others, func(a, b snapshot.Plane) int {
@@ -43,15 +43,9 @@ func (c *cluster) observePlanes() {
 			Hint: "deregister the cluster from one of them, unless they configure different services",
 		}
 	}
-	if c.otherPlanes.Reason == reason {
-		return
+	if r.set(ofPlanes, reason) && reason.Code != "" {
+		r.Log.Warn("another management plane writes to a cluster", "cluster", r.cluster, "reason", reason.String())
 	}
-	c.otherPlanes = snapshot.Failure{}
-	if reason.Code != "" {
-		c.otherPlanes = snapshot.Failure{Ref: snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: c.Namespace, Name: c.name}, Reason: reason}
-		c.Log.Warn("another management plane writes to a cluster", "cluster", c.name, "reason", reason.String())
-	}
-	c.notifyFailures()
 }
 
 // Identify sets the UIDs of the registered clusters, as their servers say who they are;

@@ -17,16 +17,16 @@ import (
 func TestForgedManagementPlanesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}).shared
-	c := &cluster{shared: s, name: "west", now: mirror.LinkState{Conn: &mirror.Connection{Mirror: mirror.New(func(int64) {})}}}
+	r := newReports(s, "west")
+	conn := &mirror.Connection{Mirror: mirror.New(func(int64) {})}
 	for n := range 1000 {
 		of := mirror.ID{Kind: snapshot.VirtualService, Namespace: "tenant", Name: fmt.Sprintf("forged-%d", n)}
-		c.now.Conn.Written(of, mirror.Object{Version: 1, Other: snapshot.Plane{Namespace: "gloo-mesh", ID: fmt.Sprintf("p%04d", n)}})
-		c.observePlanes()
+		conn.Written(of, mirror.Object{Version: 1, Other: snapshot.Plane{Namespace: "gloo-mesh", ID: fmt.Sprintf("p%04d", n)}})
+		r.observePlanes(conn)
 	}
-	assert.Contains(t, c.otherPlanes.What, "the management plane p0000 (in a namespace gloo-mesh), the management plane p0001")
-	assert.Contains(t, c.otherPlanes.What, "and 97 more")
-	assert.Less(t, len(c.otherPlanes.What), 1000)
-	c.now.Conn = &mirror.Connection{Mirror: mirror.New(func(int64) {})}
-	c.observePlanes()
-	assert.Zero(t, c.otherPlanes)
+	assert.Contains(t, r.whole[ofPlanes].What, "the management plane p0000 (in a namespace gloo-mesh), the management plane p0001")
+	assert.Contains(t, r.whole[ofPlanes].What, "and 97 more")
+	assert.Less(t, len(r.whole[ofPlanes].What), 1000)
+	r.observePlanes(&mirror.Connection{Mirror: mirror.New(func(int64) {})})
+	assert.Zero(t, r.whole[ofPlanes])
 }

@@ -14,20 +14,17 @@ import (
 // awaitCluster notes which policies ask for something that is not written, because the
 // cluster cannot be written to.
 func (c *cluster) awaitCluster() {
-	var f snapshot.Failure
+	var reason snapshot.Reason
+	var parents []snapshot.Ref
 	if c.name != "" && c.gate.armed && c.gate.listed && !c.writable() && !c.connecting() {
-		f = c.unwrittenFailure()
+		reason, parents = c.unwritten()
 	}
-	if f.Reason == c.unwritten.Reason && slices.Equal(f.Parents, c.unwritten.Parents) {
-		return
-	}
-	c.unwritten = f
-	c.notifyFailures()
+	c.reports.set(ofUnwritten, reason, parents...)
 }
 
-// unwrittenFailure is the failure of all objects that differ from what is wanted, as far as is
-// known; zero if no policy asks for one.
-func (c *cluster) unwrittenFailure() snapshot.Failure {
+// unwritten is the failure of all objects that differ from what is wanted, as far as is
+// known, and the policies that ask for them; no reason if no policy asks for one.
+func (c *cluster) unwritten() (snapshot.Reason, []snapshot.Ref) {
 	parents := map[snapshot.Ref]bool{}
 	objects := 0
 	for of, i := range c.items {
@@ -45,12 +42,9 @@ func (c *cluster) unwrittenFailure() snapshot.Failure {
 		}
 	}
 	if len(parents) == 0 {
-		return snapshot.Failure{}
+		return snapshot.Reason{}, nil
 	}
-	return snapshot.Failure{
-		Ref: snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: c.Namespace, Name: c.name},
-		Reason: snapshot.Reason{Code: snapshot.ClusterAwaited, What: fmt.Sprintf(
+	return snapshot.Reason{Code: snapshot.ClusterAwaited, What: fmt.Sprintf(
 			"the cluster cannot be written to now, and %d objects there are not known to be as they should; what was written there before stays in effect until it answers", objects)},
-		Parents: slices.SortedFunc(maps.Keys(parents), snapshot.Ref.Compare),
-	}
+		slices.SortedFunc(maps.Keys(parents), snapshot.Ref.Compare)
 }

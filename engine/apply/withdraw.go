@@ -62,8 +62,6 @@ type withdrawals struct {
 	edits   Edits
 	limits  snapshot.Withdrawals
 	pending map[mirror.ID]*withdrawal
-	// brake is the failure while nothing is deleted.
-	brake snapshot.Failure
 }
 
 type withdrawal struct {
@@ -196,22 +194,16 @@ func (c *cluster) checkDeletionLimit() {
 		return
 	}
 	reason := heldReason(c.name, going, total, code)
-	if c.brake.Reason == reason {
-		return
+	if c.reports.set(ofDeletions, reason) {
+		c.Log.Error("objects stay that are no longer wanted", "cluster", c.name, "reason", reason.String())
 	}
-	c.brake = snapshot.Failure{Ref: snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: c.Namespace, Name: c.name}, Reason: reason}
-	c.Log.Error("objects stay that are no longer wanted", "cluster", c.name, "reason", reason.String())
-	c.notifyFailures()
 }
 
 // release ends the brake, and queues what it held.
 func (c *cluster) release() {
-	if c.brake.Code == "" {
-		return
+	if c.reports.set(ofDeletions, snapshot.Reason{}) {
+		c.sweepGarbage()
 	}
-	c.brake = snapshot.Failure{}
-	c.notifyFailures()
-	c.sweepGarbage()
 }
 
 // codeOf identifies what would be deleted, so that an administrator lets pass what was
@@ -261,7 +253,7 @@ func (c *cluster) waiting() bool {
 // forgetWithdrawals forgets the objects of a cluster that is no longer registered.
 func (c *cluster) forgetWithdrawals() {
 	clear(c.pending)
-	c.brake = snapshot.Failure{}
+	c.reports.set(ofDeletions, snapshot.Reason{})
 	for _, i := range c.items {
 		c.prune([]*item{i})
 	}

@@ -2,8 +2,6 @@ package apply
 
 import (
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/meshctl/meshctl/engine/kube"
@@ -113,7 +111,7 @@ func (a around) provided(names []name) bool             { return a.cluster.ledge
 func (a around) obstacle(names []name) (obstacle, bool) { return a.cluster.ledger.obstacle(names) }
 func (a around) reading() bool                          { return a.cluster.ledger.isReading() }
 func (a around) outage() string                         { return a.cluster.outageOf(a.item) }
-func (a around) held() bool                             { return a.cluster.brake.Code != "" }
+func (a around) held() bool                             { return a.cluster.reports.has(ofDeletions) }
 func (a around) opens() bool                            { return a.cluster.opens(a.item.id) }
 func (a around) denied() bool                           { return a.cluster.denied(a.item.id) }
 func (a around) widened() *content                      { return a.cluster.widened(a.item) }
@@ -135,15 +133,15 @@ func (c *cluster) enter(i *item, f *facts, d *decision) {
 			c.Log.Error("object cannot be written. This is a bug in meshctl, please report it",
 				"object", i.id.Ref(c.name).String(), "error", d.err, "stack", string(panicked.Stack))
 		}
-		c.setFailure(i, d.reason)
+		c.reports.fail(i, d.reason)
 	case d.phase == AsWanted:
 		i.history.races, i.history.since, i.history.outdated = 0, time.Time{}, nil
 		if d.again.IsZero() {
 			i.history.refusal = nil
 		}
-		c.clearFailure(i.id)
+		c.reports.clear(i.id)
 		if f.after == none && i.asking && i.object != nil {
-			c.changes.unchanged()
+			c.reports.changes.unchanged()
 		}
 	}
 	switch d.phase {
@@ -160,7 +158,7 @@ func (c *cluster) record(conn *mirror.Connection, i *item, s step, r response) {
 		c.adopt(i, r)
 		return
 	}
-	c.observe(s, r)
+	c.metrics.observe(c.name, s, r)
 	switch r.class {
 	case fine:
 		c.answered(conn, i)
@@ -186,13 +184,13 @@ func (c *cluster) record(conn *mirror.Connection, i *item, s step, r response) {
 
 // refused enters a request that failed, to be tried again later.
 func (c *cluster) refused(i *item, s step, message string, ofServer bool) {
-	c.setFailure(i, snapshot.Reason{Code: snapshot.WriteFailed, What: failedTo(s.verb, message)})
+	c.reports.fail(i, snapshot.Reason{Code: snapshot.WriteFailed, What: failedTo(s.verb, message)})
 	i.history.failing().tried = true
 	if ofServer {
 		c.failed(i, message)
 	}
 	if c.outageOf(i) == "" {
-		i.history.refused(s.verb, len(c.failures), time.Now())
+		i.history.refused(s.verb, len(c.reports.objects), time.Now())
 	}
 }
 
@@ -219,29 +217,29 @@ func (c *cluster) wrote(conn *mirror.Connection, i *item, s step, r response) {
 		h.settled = pair{s.wanted, r.live.Spec}
 		switch {
 		case r.created:
-			c.changes.did(Created, i)
+			c.reports.changes.did(Created, i)
 		case same:
 			if i.asking {
-				c.changes.unchanged()
+				c.reports.changes.unchanged()
 			}
 		default:
-			c.changes.did(Configured, i)
+			c.reports.changes.did(Configured, i)
 		}
 	case s.verb == status:
 		if i.status != nil {
 			i.status.settled = pair{s.wanted, r.live.Status}
 		}
 		if !same {
-			c.changes.did(StatusWritten, i)
+			c.reports.changes.did(StatusWritten, i)
 		}
 	case s.verb == remove:
 		h.outdated = &outdated{version: s.version, until: now.Add(raceMost), removed: true}
 		c.ledger.wrote(&i.party, i.current, nil, true, r.took)
 		i.current = nil
 		c.sent(i)
-		c.clearFailure(i.id)
+		c.reports.clear(i.id)
 		if !r.gone {
-			c.changes.did(Deleted, i)
+			c.reports.changes.did(Deleted, i)
 		}
 	}
 	if h.rewrites == disputed {
@@ -253,20 +251,7 @@ func (c *cluster) wrote(conn *mirror.Connection, i *item, s step, r response) {
 func (c *cluster) appendFailures(out []snapshot.Failure) []snapshot.Failure {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.problem.Code != "":
-		f := c.problem
-		f.Parents = c.unwritten.Parents
-		out = append(out, f)
-	case c.unwritten.Code != "":
-		out = append(out, c.unwritten)
-	}
-	for _, f := range []snapshot.Failure{c.brake, c.otherPlanes, c.lasting.failure} {
-		if f.Code != "" {
-			out = append(out, f)
-		}
-	}
-	return slices.AppendSeq(out, maps.Values(c.failures))
+	return c.reports.appendTo(out)
 }
 
 // finish gives an item back to the queue.
