@@ -45,7 +45,7 @@ type cluster struct {
 	unread map[mirror.ID]bool
 
 	reports reports
-	outages map[area]*outage
+	outages outages
 	crowd   crowd
 	lasting lasting
 	withdrawals
@@ -72,7 +72,7 @@ func newCluster(ctx context.Context, group *sync.WaitGroup, s *shared, name stri
 		shared: s, name: name, ctx: ctx, group: group, reach: reach{cluster: name}, reports: newReports(s, name),
 		items: map[mirror.ID]*item{}, queue: newQueue(kinds),
 		withdrawals: withdrawals{pending: map[mirror.ID]*withdrawal{}},
-		outages:     map[area]*outage{}, unread: map[mirror.ID]bool{},
+		outages:     outages{}, unread: map[mirror.ID]bool{},
 		alarms: workqueue.NewTypedDelayingQueue[sleeper](),
 	}
 	c.wake = sync.NewCond(&c.mu)

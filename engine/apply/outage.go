@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/meshctl/meshctl/engine/kube"
-	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -58,66 +57,53 @@ func ofServer(err error) bool {
 
 func areaOf(i *item) area { return area{i.id.Kind, i.id.Namespace} }
 
-// failed enters a failure that is the server's.
-func (c *cluster) failed(i *item, message string) {
-	b := c.outages[areaOf(i)]
+// outages are those of one cluster, by area; also those of areas in which few writes failed yet. The cluster's lock guards them.
+type outages map[area]*outage
+
+// failed enters a failure that is the server's. It returns the outage if that begins now.
+func (o outages) failed(i *item, message string) *outage {
+	b := o[areaOf(i)]
 	if b == nil {
 		b = &outage{area: areaOf(i)}
-		c.outages[areaOf(i)] = b
+		o[b.area] = b
 	}
 	b.message = message
 	if b.closed() && b.trial != i {
-		return // it was on its way
+		return nil // it was on its way
 	}
 	b.trial = nil
-	b.failures++
-	if b.failures == outageAfter {
-		c.wakeAt(b, time.Now().Add(b.pause()))
-		c.Log.Warn("the API server takes no objects of a kind in a namespace; trying one at a time",
-			"cluster", c.name, "kind", i.id.Kind.String(), "namespace", i.id.Namespace, "error", message)
+	if b.failures++; b.failures == outageAfter {
+		return b
 	}
+	return nil
 }
 
-// answered enters a write that the server took, or refused because of the object.
-func (c *cluster) answered(conn *mirror.Connection, i *item) {
-	if conn == c.now.Conn && c.faults.inRow > 0 && !c.now.Suspended {
-		c.faults.inRow = 0
-		c.clearProblem()
-	}
-	b := c.outages[areaOf(i)]
+// end forgets what is known of an area. It returns the items that waited, and whether there was an outage.
+func (o outages) end(at area) (waited []*item, closed bool) {
+	b := o[at]
 	if b == nil {
-		return
+		return nil, false
 	}
-	c.endOutage(areaOf(i), b)
-	if b.closed() {
-		c.Log.Info("the API server takes objects of the kind again", "cluster", c.name, "kind", i.id.Kind.String(), "namespace", i.id.Namespace)
-	}
-}
-
-// endOutage ends an outage.
-func (c *cluster) endOutage(at area, b *outage) {
-	delete(c.outages, at)
+	delete(o, at)
 	for _, i := range b.waiting {
 		i.history.refusal = nil
-		if c.items[i.id] == i {
-			c.enqueue(i, false)
-		}
 	}
+	return b.waiting, b.closed()
 }
 
-// resetRefusals forgets all failures, because the connection is another one.
-func (c *cluster) resetRefusals() {
-	for at, b := range c.outages {
-		c.endOutage(at, b)
+// endAll is end for all areas.
+func (o outages) endAll() []*item {
+	var all []*item
+	for at := range o {
+		waited, _ := o.end(at)
+		all = append(all, waited...)
 	}
-	for _, i := range c.items {
-		i.history.refusal = nil
-	}
+	return all
 }
 
-// outageOf is why the server takes no objects like an item at present; empty if it does, or if the item is the trial.
-func (c *cluster) outageOf(i *item) string {
-	b := c.outages[areaOf(i)]
+// of is why the server takes no objects like an item at present; empty if it does, or if the item is the trial.
+func (o outages) of(i *item) string {
+	b := o[areaOf(i)]
 	if b == nil || !b.closed() || b.trial == i {
 		return ""
 	}
@@ -125,8 +111,8 @@ func (c *cluster) outageOf(i *item) string {
 }
 
 // park makes an item wait for the end of an outage, or for its turn as the trial.
-func (c *cluster) park(i *item) {
-	if b := c.outages[areaOf(i)]; !i.history.failing().parked {
+func (o outages) park(i *item) {
+	if b := o[areaOf(i)]; !i.history.failing().parked {
 		i.history.refusal.parked = true
 		b.waiting = append(b.waiting, i)
 	}
@@ -150,6 +136,23 @@ func (b *outage) next(waits func(*item) bool) *item {
 	return i
 }
 
+// resetRefusals forgets all failures, because the connection is another one.
+func (c *cluster) resetRefusals() {
+	c.requeue(c.outages.endAll())
+	for _, i := range c.items {
+		i.history.refusal = nil
+	}
+}
+
+// requeue queues items that waited for others.
+func (c *cluster) requeue(items []*item) {
+	for _, i := range items {
+		if c.items[i.id] == i {
+			c.enqueue(i, false)
+		}
+	}
+}
+
 // ring implements sleeper: it tries the next item of the area, or ends the outage if there is none.
 func (b *outage) ring(c *cluster, now time.Time) {
 	if c.outages[b.area] != b || !b.closed() {
@@ -158,7 +161,8 @@ func (b *outage) ring(c *cluster, now time.Time) {
 	if b.trial == nil || !b.trial.place.working && !b.trial.place.queued {
 		b.trial = b.next(func(i *item) bool { return c.items[i.id] == i && i.history.parked() })
 		if b.trial == nil {
-			c.endOutage(b.area, b)
+			waited, _ := c.outages.end(b.area)
+			c.requeue(waited)
 			return
 		}
 		b.trial.history.refusal.due = time.Time{}

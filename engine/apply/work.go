@@ -110,7 +110,7 @@ func (a around) use(names []name) use                   { return a.cluster.ledge
 func (a around) provided(names []name) bool             { return a.cluster.ledger.provided(names) }
 func (a around) obstacle(names []name) (obstacle, bool) { return a.cluster.ledger.obstacle(names) }
 func (a around) reading() bool                          { return a.cluster.ledger.isReading() }
-func (a around) outage() string                         { return a.cluster.outageOf(a.item) }
+func (a around) outage() string                         { return a.cluster.outages.of(a.item) }
 func (a around) held() bool                             { return a.cluster.reports.has(ofDeletions) }
 func (a around) opens() bool                            { return a.cluster.opens(a.item.id) }
 func (a around) denied() bool                           { return a.cluster.denied(a.item.id) }
@@ -148,7 +148,7 @@ func (c *cluster) enter(i *item, f *facts, d *decision) {
 	case AsWanted, Failing:
 		i.asking = false
 	case Outage:
-		c.park(i)
+		c.outages.park(i)
 	}
 }
 
@@ -187,10 +187,27 @@ func (c *cluster) refused(i *item, s step, message string, ofServer bool) {
 	c.reports.fail(i, snapshot.Reason{Code: snapshot.WriteFailed, What: failedTo(s.verb, message)})
 	i.history.failing().tried = true
 	if ofServer {
-		c.failed(i, message)
+		if b := c.outages.failed(i, message); b != nil {
+			c.wakeAt(b, time.Now().Add(b.pause()))
+			c.Log.Warn("the API server takes no objects of a kind in a namespace; trying one at a time",
+				"cluster", c.name, "kind", i.id.Kind.String(), "namespace", i.id.Namespace, "error", message)
+		}
 	}
-	if c.outageOf(i) == "" {
+	if c.outages.of(i) == "" {
 		i.history.refused(s.verb, len(c.reports.objects), time.Now())
+	}
+}
+
+// answered enters a write that the server took, or refused because of the object.
+func (c *cluster) answered(conn *mirror.Connection, i *item) {
+	if conn == c.now.Conn && c.faults.inRow > 0 && !c.now.Suspended {
+		c.faults.inRow = 0
+		c.clearProblem()
+	}
+	waited, closed := c.outages.end(areaOf(i))
+	c.requeue(waited)
+	if closed {
+		c.Log.Info("the API server takes objects of the kind again", "cluster", c.name, "kind", i.id.Kind.String(), "namespace", i.id.Namespace)
 	}
 }
 
