@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 
-	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -26,14 +25,9 @@ type cluster struct {
 	wake   *sync.Cond
 	closed bool
 	// items are all ids that are wanted or being worked on.
-	items map[mirror.ID]*item
-	gate  gate
-	// link leads there; now is what it is like, and writer sends through its connection.
-	link   *mirror.Link
-	now    mirror.LinkState
-	writer *kube.Client
+	items  map[mirror.ID]*item
+	remote remote
 	queue  queue
-	faults faults
 	// phases counts the items in each phase.
 	phases phaseCounts
 	// alarms are what is to be done later.
@@ -51,25 +45,13 @@ type cluster struct {
 	withdrawals
 }
 
-// gate says whether an Output allows writes to a cluster.
-type gate struct {
-	// armed: there is an Output. listed: it lists the cluster. frozen: the cluster is
-	// frozen in it.
-	armed, listed, frozen bool
-	// clusters says for each registered cluster whether it is frozen; set for the
-	// management cluster, where the discovered objects of frozen clusters are kept.
-	clusters map[string]bool
-}
-
-func (g gate) open() bool { return g.armed && g.listed && !g.frozen }
-
 func newCluster(ctx context.Context, group *sync.WaitGroup, s *shared, name string) *cluster {
 	kinds := snapshot.Kinds(snapshot.ManagedSide, snapshot.Write)
 	if name == "" {
 		kinds = snapshot.Kinds(snapshot.ManagementSide, snapshot.Write|snapshot.WriteStatus)
 	}
 	c := &cluster{
-		shared: s, name: name, ctx: ctx, group: group, reach: reach{cluster: name}, reports: newReports(s, name),
+		shared: s, name: name, ctx: ctx, group: group, reach: reach{cluster: name}, reports: newReports(s, name), remote: remote{shared: s, cluster: name},
 		items: map[mirror.ID]*item{}, queue: newQueue(kinds),
 		withdrawals: withdrawals{pending: map[mirror.ID]*withdrawal{}},
 		outages:     outages{}, unread: map[mirror.ID]bool{},
@@ -93,7 +75,7 @@ func newCluster(ctx context.Context, group *sync.WaitGroup, s *shared, name stri
 func (c *cluster) attach(link *mirror.Link) {
 	c.detach()
 	c.mu.Lock()
-	c.link = link
+	c.remote.link = link
 	c.mu.Unlock()
 	link.Listen(c)
 }
@@ -101,8 +83,8 @@ func (c *cluster) attach(link *mirror.Link) {
 // detach writes nothing any more.
 func (c *cluster) detach() {
 	c.mu.Lock()
-	link := c.link
-	c.link, c.now, c.writer = nil, mirror.LinkState{}, nil
+	link := c.remote.link
+	c.remote.link, c.remote.now, c.remote.writer = nil, mirror.LinkState{}, nil
 	c.unlock()
 	if link != nil {
 		link.Leave(c)
@@ -125,14 +107,14 @@ func (c *cluster) disconnect() {
 func (c *cluster) abandoned() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.link == nil && len(c.items) == 0
+	return c.remote.link == nil && len(c.items) == 0
 }
 
 // stop ends the workers.
 func (c *cluster) stop() {
 	c.mu.Lock()
 	defer c.unlock()
-	c.closed = true
+	c.remote.closed = true
 	c.alarms.ShutDown()
 	clear(c.unread)
 	c.wake.Broadcast()
@@ -144,7 +126,7 @@ func (c *cluster) stop() {
 func (c *cluster) armed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.gate.armed
+	return c.remote.gate.armed
 }
 
 // unlock ends a critical section, publishes a finished batch, and wakes waiters.
@@ -157,7 +139,7 @@ func (c *cluster) unlock() {
 	if c.queue.idle() {
 		done = c.reports.changes.end()
 	}
-	c.reports.measure(c.queue.queued+c.queue.working, c.writable(), len(c.outages))
+	c.reports.measure(c.queue.queued+c.queue.working, c.remote.writable(), len(c.outages))
 	c.lasting.watch(c)
 	if done != nil {
 		c.publishing.Add(1)
@@ -172,16 +154,16 @@ func (c *cluster) unlock() {
 
 // accessible is whether the cluster can be written to, for routes of others.
 func (c *cluster) accessible() access {
-	able := c.writable()
-	return access{able: able, silent: c.gate.armed && !able && !c.connecting(), reading: c.reading()}
+	able := c.remote.writable()
+	return access{able: able, silent: c.remote.gate.armed && !able && !c.connecting(), reading: c.reading()}
 }
 
 // update applies the changes of a new Output.
 func (c *cluster) update(d *delta, made map[*snapshot.Object]*content, g gate) {
 	c.mu.Lock()
 	defer c.unlock()
-	was := c.gate
-	c.gate = g
+	was := c.remote.gate
+	c.remote.gate = g
 	touched := c.want(d, made)
 	c.reapplyEdits()
 	c.checkDeletionLimit()
@@ -202,7 +184,7 @@ func (c *cluster) update(d *delta, made map[*snapshot.Object]*content, g gate) {
 			c.enqueue(i, true)
 		}
 	}
-	if !c.writable() {
+	if !c.remote.writable() {
 		c.prune(touched)
 	}
 	c.awaitCluster()
@@ -283,20 +265,15 @@ func (c *cluster) prune(items []*item) {
 	}
 }
 
-// writable reports whether writes are allowed.
-func (c *cluster) writable() bool {
-	return c.gate.open() && c.writer != nil && !c.now.Suspended && !c.closed
-}
-
 // connecting reports whether the cluster is about to be writable, as far as is known.
 func (c *cluster) connecting() bool {
-	return c.gate.open() && !c.reports.has(ofConnection) && (c.now.Conn != nil || c.now.Connecting)
+	return c.remote.gate.open() && !c.reports.has(ofConnection) && (c.remote.now.Conn != nil || c.remote.now.Connecting)
 }
 
 // enqueue queues an item if writes are allowed. If not, the sweep will find it when
 // they are. Asked: see item.
 func (c *cluster) enqueue(i *item, asked bool) {
-	if !c.writable() {
+	if !c.remote.writable() {
 		return
 	}
 	i.asked = i.asked || asked
@@ -310,7 +287,7 @@ func (c *cluster) enqueue(i *item, asked bool) {
 func (c *cluster) sweep(asked bool) {
 	clear(c.unread)
 	for of, i := range c.items {
-		if c.writable() {
+		if c.remote.writable() {
 			c.learn(of)
 		}
 		c.enqueue(i, asked)
@@ -319,33 +296,16 @@ func (c *cluster) sweep(asked bool) {
 }
 
 func (c *cluster) sweepGarbage() {
-	if !c.writable() {
+	if !c.remote.writable() {
 		return
 	}
-	for of, l := range c.now.Conn.All() {
-		if i := c.items[of]; (i == nil || i.object == nil) && c.garbage(of, l) {
+	for of, l := range c.remote.now.Conn.All() {
+		if i := c.items[of]; (i == nil || i.object == nil) && c.remote.garbage(of, l) {
 			c.learn(of)
 			c.collect(of, true)
 		}
 	}
 	c.checkDeletionLimit()
-}
-
-// garbage reports whether an object that no part wants is to be deleted.
-func (c *cluster) garbage(of mirror.ID, l mirror.Object) bool {
-	if of.Kind.Info().Access&snapshot.Write == 0 || !l.Ours() || !l.Here && !c.stray(l) || l.Going {
-		return false
-	}
-	if !c.now.Conn.State(of.Kind).Complete() {
-		return false
-	}
-	if c.name != "" {
-		return true
-	}
-	// A discovered object is kept while its cluster is frozen, and deleted when the
-	// cluster is no longer registered.
-	frozen, registered := c.gate.clusters[l.Source]
-	return !registered || !frozen
 }
 
 // check queues an object because of a watch event, if it is wanted or garbage.
@@ -355,7 +315,7 @@ func (c *cluster) check(of mirror.ID) {
 		c.enqueue(i, false)
 		return
 	}
-	if l, exists := c.live(of); exists && c.garbage(of, l) {
+	if l, exists := c.remote.find(of); exists && c.remote.garbage(of, l) {
 		c.collect(of, false)
 		c.checkDeletionLimit()
 	}
@@ -365,11 +325,11 @@ func (c *cluster) check(of mirror.ID) {
 func (c *cluster) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.queue.idle() || c.writable() && c.phases.soon() {
+	if !c.queue.idle() || c.remote.writable() && c.phases.soon() {
 		return true
 	}
-	if !c.gate.open() || c.reports.has(ofConnection) {
+	if !c.remote.gate.open() || c.reports.has(ofConnection) {
 		return false
 	}
-	return c.now.Connecting || c.now.Suspended
+	return c.remote.now.Connecting || c.remote.now.Suspended
 }

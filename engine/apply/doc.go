@@ -5,6 +5,7 @@
 //
 //	sink.go        the Sink and its clusters
 //	cluster.go     one cluster: items, queue, link
+//	remote.go      whether its API server may be written to, and what exists there
 //	live.go        what exists is another, and connections that work or fail (package mirror)
 //	diff.go        what changes from one Output to the next
 //	unmet.go       what does not hold yet in a cluster that does not answer

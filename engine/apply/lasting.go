@@ -33,7 +33,7 @@ var lastingTexts = [len(lastingPhases)]struct{ what, hint string }{
 // watch has the items reported if there are others in such a phase. Phases are as they were while nothing may be written. Discovered
 // objects in the management cluster protect nothing, and are no news.
 func (l *lasting) watch(c *cluster) {
-	if c.name == "" || !c.writable() {
+	if c.name == "" || !c.remote.writable() {
 		return
 	}
 	for n, p := range lastingPhases {
@@ -50,7 +50,7 @@ func (l *lasting) ring(c *cluster, now time.Time) {
 		return
 	}
 	l.due = time.Time{}
-	if !c.writable() {
+	if !c.remote.writable() {
 		return
 	}
 	var found [len(lastingPhases)]mirror.ID

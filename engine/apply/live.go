@@ -19,15 +19,20 @@ func (c *cluster) Turned() {
 
 // follow takes over the state of the link.
 func (c *cluster) follow() {
-	if c.link == nil {
+	if c.remote.link == nil {
 		return
 	}
-	was := c.now
-	c.now = c.link.State()
+	was := c.remote.now
+	c.remote.now = c.remote.link.State()
 	switch {
-	case c.now.Conn != was.Conn:
-		c.faults.inRow, c.writer = 0, nil
-		if c.now.Conn == nil || !c.dial() {
+	case c.remote.now.Conn != was.Conn:
+		c.remote.faults.inRow, c.remote.writer = 0, nil
+		if c.remote.now.Conn == nil {
+			c.flush()
+			break
+		}
+		if err := c.remote.dial(); err != nil {
+			c.setProblem(err.Error())
 			c.flush()
 			break
 		}
@@ -35,39 +40,30 @@ func (c *cluster) follow() {
 		c.resetRefusals()
 		c.Log.Debug("cluster connected", "cluster", c.name)
 		c.awaitCluster()
-		c.reports.observePlanes(c.now.Conn)
+		c.reports.observePlanes(c.remote.now.Conn)
 		c.sweep(true)
-	case c.now.Suspended && !was.Suspended:
+	case c.remote.now.Suspended && !was.Suspended:
 		c.flush()
-	case was.Suspended && !c.now.Suspended:
+	case was.Suspended && !c.remote.now.Suspended:
 		c.resume()
 	}
 	switch {
-	case c.now.Err != nil:
-		c.setProblem(unreachableMessage(c.now.Err))
-	case c.now.Connecting:
+	case c.remote.now.Err != nil:
+		c.setProblem(unreachableMessage(c.remote.now.Err))
+	case c.remote.now.Connecting:
 		c.reports.set(ofConnection, snapshot.Reason{}) // of a connection that is gone
 	}
-}
-
-// dial prepares to write through the connection in use.
-func (c *cluster) dial() bool {
-	var err error
-	if c.writer, err = mirror.Dial(c.Guard(c.now.Conn.Config), warnings{c.Log, c.name}); err != nil {
-		c.setProblem(err.Error())
-	}
-	return err == nil
 }
 
 // Changed implements mirror.Listener.
 func (c *cluster) Changed(conn *mirror.Connection, objects []mirror.ID) {
 	c.mu.Lock()
-	if conn != c.now.Conn {
+	if conn != c.remote.now.Conn {
 		c.mu.Unlock()
 		return
 	}
 	defer c.unlock()
-	c.reports.observePlanes(c.now.Conn)
+	c.reports.observePlanes(c.remote.now.Conn)
 	for _, of := range objects {
 		c.check(of)
 	}
@@ -77,8 +73,8 @@ func (c *cluster) Changed(conn *mirror.Connection, objects []mirror.ID) {
 func (c *cluster) Relisted(conn *mirror.Connection, kind snapshot.Kind) {
 	c.mu.Lock()
 	defer c.unlock()
-	if conn == c.now.Conn {
-		c.reports.observePlanes(c.now.Conn)
+	if conn == c.remote.now.Conn {
+		c.reports.observePlanes(c.remote.now.Conn)
 		c.sweepKind(kind)
 	}
 }
@@ -123,14 +119,14 @@ func (c *cluster) fault(conn *mirror.Connection, i *item, s step, err error) {
 	i.history.refused(s.verb, len(c.reports.objects), now)
 	tries := i.history.refusal.tries
 	switch {
-	case conn != c.now.Conn:
+	case conn != c.remote.now.Conn:
 		return
 	case tries > 1 && !c.reports.has(ofConnection):
 		c.reports.fail(i, snapshot.Reason{Code: snapshot.WriteFailed, What: failedTo(s.verb, kube.Message(err))})
-	case tries == 1 && !c.now.Suspended:
-		c.faults.inRow++
+	case tries == 1 && !c.remote.now.Suspended:
+		c.remote.faults.inRow++
 	}
-	c.faults.last = now
+	c.remote.faults.last = now
 	c.suspect(conn, err)
 }
 
@@ -138,11 +134,11 @@ func (c *cluster) fault(conn *mirror.Connection, i *item, s step, err error) {
 // answers the first one and takes writes then, only the connection was broken, and
 // nothing is reported.
 func (c *cluster) suspect(conn *mirror.Connection, err error) {
-	if !c.link.Suspend(conn, c.faults.inRow) {
+	if !c.remote.link.Suspend(conn, c.remote.faults.inRow) {
 		return
 	}
 	c.follow()
-	if c.faults.inRow > 1 {
+	if c.remote.faults.inRow > 1 {
 		c.setProblem(unreachableMessage(err))
 	}
 }
@@ -152,19 +148,19 @@ func (c *cluster) suspect(conn *mirror.Connection, err error) {
 func (c *cluster) retryNow() {
 	c.mu.Lock()
 	defer c.unlock()
-	if c.now.Conn == nil || !c.now.Suspended && c.faults.inRow == 0 {
+	if c.remote.now.Conn == nil || !c.remote.now.Suspended && c.remote.faults.inRow == 0 {
 		return
 	}
 	c.resetRefusals()
-	if !c.now.Suspended {
+	if !c.remote.now.Suspended {
 		c.sweep(false)
 	}
 }
 
 // resume writes again on a connection that answers.
 func (c *cluster) resume() {
-	if c.faults.inRow > 1 {
-		c.wakeAt(&c.faults, time.Now().Add(faultMemory)) // a write that is taken clears the problem
+	if c.remote.faults.inRow > 1 {
+		c.wakeAt(&c.remote.faults, time.Now().Add(faultMemory)) // a write that is taken clears the problem
 	} else {
 		c.clearProblem()
 	}
@@ -174,18 +170,11 @@ func (c *cluster) resume() {
 // faultMemory is longer than the longest pause between two writes that fail.
 const faultMemory = 2 * retryMost
 
-// faults are writes that got no answer about the object from a server that answers probes.
-type faults struct {
-	// inRow counts them; last is when the last one failed.
-	inRow int
-	last  time.Time
-}
-
 // ring implements sleeper: it clears the problem of a server that has rejected writes, if nothing is left to write that could tell.
 func (f *faults) ring(c *cluster, now time.Time) {
 	end := f.last.Add(faultMemory)
 	switch {
-	case c.now.Suspended || f.inRow == 0:
+	case c.remote.now.Suspended || f.inRow == 0:
 	case end.After(now):
 		c.wakeAt(f, end)
 	default:

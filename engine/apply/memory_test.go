@@ -35,7 +35,7 @@ func TestMemoryOfAGreatFleet(t *testing.T) {
 			m.Written(of, mirror.Object{Version: 1})
 			objects++
 		}
-		c.now.Conn = &mirror.Connection{Mirror: m}
+		c.remote.now.Conn = &mirror.Connection{Mirror: m}
 		c.mu.Unlock()
 	}
 	require.Equal(t, 245_000, objects)

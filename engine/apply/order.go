@@ -114,7 +114,7 @@ func (c *cluster) learn(of mirror.ID) {
 	if c.name == "" || of.Kind.Info().Effect&snapshot.Relates == 0 {
 		return
 	}
-	if l, exists := c.now.Conn.Find(of); exists && l.Ours() && l.Here && !l.Going {
+	if l, exists := c.remote.now.Conn.Find(of); exists && l.Ours() && l.Here && !l.Going {
 		if i := c.items[of]; i == nil || i.current == nil {
 			c.unread[of] = true
 		}
@@ -123,10 +123,10 @@ func (c *cluster) learn(of mirror.ID) {
 
 // reading reports whether it may have routes of an earlier process that were not read yet.
 func (c *cluster) reading() bool {
-	if c.name == "" || c.closed || c.gate.armed && !c.gate.open() || c.reports.has(ofConnection) || c.now.Suspended {
+	if c.name == "" || c.remote.closed || c.remote.gate.armed && !c.remote.gate.open() || c.reports.has(ofConnection) || c.remote.now.Suspended {
 		return false
 	}
-	return len(c.unread) > 0 || c.now.Connecting
+	return len(c.unread) > 0 || c.remote.now.Connecting
 }
 
 // adopt enters what was read of an object that an earlier process has written: proxies use what it has.

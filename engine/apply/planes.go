@@ -60,24 +60,13 @@ func (s *Sink) Identify(uids map[string]types.UID) {
 func (c *cluster) checkStrays() {
 	c.mu.Lock()
 	defer c.unlock()
-	if c.name == "" || !c.writable() {
+	if c.name == "" || !c.remote.writable() {
 		return
 	}
-	for of, l := range c.now.Conn.All() {
+	for of, l := range c.remote.now.Conn.All() {
 		if i := c.items[of]; l.Ours() && l.Source != "" && i != nil {
 			c.enqueue(i, false)
 		}
 	}
 	c.sweepGarbage()
-}
-
-// stray reports whether an object that names another cluster is known to be in the wrong one.
-func (c *cluster) stray(l mirror.Object) bool {
-	known := c.uids.Load()
-	if known == nil || l.Owner != mirror.Marked || c.PlaneID == "" || l.Source == "" || c.name == "" {
-		return false
-	}
-	here := (*known)[c.name]
-	there, registered := (*known)[l.Source]
-	return here != "" && (!registered || there != "" && there != here)
 }

@@ -237,7 +237,7 @@ func (s *Sink) routesBlocked() bool {
 	return slices.ContainsFunc(s.all(), func(c *cluster) bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return c.writable() && c.phases[NeedsProxies]+c.phases[NeedsCluster] > 0
+		return c.remote.writable() && c.phases[NeedsProxies]+c.phases[NeedsCluster] > 0
 	})
 }
 

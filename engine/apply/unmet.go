@@ -16,7 +16,7 @@ import (
 func (c *cluster) awaitCluster() {
 	var reason snapshot.Reason
 	var parents []snapshot.Ref
-	if c.name != "" && c.gate.armed && c.gate.listed && !c.writable() && !c.connecting() {
+	if c.name != "" && c.remote.gate.armed && c.remote.gate.listed && !c.remote.writable() && !c.connecting() {
 		reason, parents = c.unwritten()
 	}
 	c.reports.set(ofUnwritten, reason, parents...)
@@ -31,7 +31,7 @@ func (c *cluster) unwritten() (snapshot.Reason, []snapshot.Ref) {
 		if i.object == nil {
 			continue
 		}
-		if l, exists := c.live(of); exists && l.Ours() && l.Here {
+		if l, exists := c.remote.find(of); exists && l.Ours() && l.Here {
 			if wanted, err := i.content.get(); err == nil && l.Spec == wanted {
 				continue
 			}

@@ -114,23 +114,15 @@ func (c *cluster) denied(of mirror.ID) bool {
 	if of.Kind.Info().Effect&snapshot.Guards == 0 {
 		return false
 	}
-	if l, exists := c.live(of); exists && l.Protects {
+	if l, exists := c.remote.find(of); exists && l.Protects {
 		return false
 	}
 	for other := range c.pending {
-		if l, exists := c.live(other); exists && l.Protects && c.garbage(other, l) {
+		if l, exists := c.remote.find(other); exists && l.Protects && c.remote.garbage(other, l) {
 			return true
 		}
 	}
 	return false
-}
-
-func (c *cluster) live(of mirror.ID) (mirror.Object, bool) {
-	if c.now.Conn == nil {
-		return mirror.Object{}, false
-	}
-	l, exists := c.now.Conn.Find(of)
-	return l, exists
 }
 
 // reapplyEdits lets go what was no longer wanted before, if an edit explains it now: a user
@@ -156,14 +148,14 @@ func (c *cluster) reapplyEdits() {
 
 // checkDeletionLimit decides whether so much would be deleted without an explanation that nothing is.
 func (c *cluster) checkDeletionLimit() {
-	if c.name == "" || c.now.Conn == nil || c.edits.All {
+	if c.name == "" || c.remote.now.Conn == nil || c.edits.All {
 		return // discovered objects protect nothing
 	}
 	var going []mirror.ID
 	denies := false
 	for of, w := range c.pending {
-		l, exists := c.now.Conn.Find(of)
-		if w.explained || !exists || !c.garbage(of, l) {
+		l, exists := c.remote.now.Conn.Find(of)
+		if w.explained || !exists || !c.remote.garbage(of, l) {
 			continue
 		}
 		going = append(going, of)
@@ -173,12 +165,7 @@ func (c *cluster) checkDeletionLimit() {
 		c.release()
 		return
 	}
-	total := 0
-	for of, l := range c.now.Conn.All() {
-		if l.Ours() && l.Here && of.Kind.Info().Access&snapshot.Write != 0 {
-			total++
-		}
-	}
+	total := c.remote.written()
 	if !denies && (len(going) < brakeLeast || len(going)*100 <= total*c.limits.MaxPercent) {
 		c.release()
 		return

@@ -26,7 +26,7 @@ func (c *cluster) work() {
 func (c *cluster) take() *item {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for !c.closed && c.ctx.Err() == nil {
+	for !c.remote.closed && c.ctx.Err() == nil {
 		if i := c.queue.pop(); i != nil {
 			i.asking, i.asked = i.asking || i.asked, false
 			return i
@@ -51,7 +51,7 @@ func (c *cluster) process(i *item) {
 			return
 		}
 		i.send(d.step)
-		conn, writer := c.now.Conn, c.writer
+		conn, writer := c.remote.now.Conn, c.remote.writer
 		c.unlock()
 		began := time.Now()
 		r := perform(c.ctx, writer, c.shared, i.id, c.name, d.step)
@@ -80,15 +80,15 @@ func (c *cluster) prepare(i *item) {
 func (c *cluster) gather(i *item, after verb) *facts {
 	f := &facts{
 		now: time.Now(), id: i.id, view: around{c, i},
-		place:   place{cluster: c.name, plane: c.Namespace, writable: c.writable(), limits: limits{c.Pace.Patience, c.limits.Grace, c.Settle}},
+		place:   place{cluster: c.name, plane: c.Namespace, writable: c.remote.writable(), limits: limits{c.Pace.Patience, c.limits.Grace, c.Settle}},
 		content: i.content, status: i.status, current: i.current, history: &i.history, phase: i.phase, asked: i.asking, after: after, unsure: i.sending != nil,
 	}
 	if !f.place.writable {
 		return f
 	}
-	f.place.kind = c.now.Conn.State(i.id.Kind)
-	if l, exists := c.now.Conn.Find(i.id); exists {
-		f.live, f.stray, f.garbage = &l, c.stray(l), c.garbage(i.id, l)
+	f.place.kind = c.remote.now.Conn.State(i.id.Kind)
+	if l, exists := c.remote.now.Conn.Find(i.id); exists {
+		f.live, f.stray, f.garbage = &l, c.remote.stray(l), c.remote.garbage(i.id, l)
 	}
 	switch {
 	case i.object != nil:
@@ -200,8 +200,8 @@ func (c *cluster) refused(i *item, s step, message string, ofServer bool) {
 
 // answered enters a write that the server took, or refused because of the object.
 func (c *cluster) answered(conn *mirror.Connection, i *item) {
-	if conn == c.now.Conn && c.faults.inRow > 0 && !c.now.Suspended {
-		c.faults.inRow = 0
+	if conn == c.remote.now.Conn && c.remote.faults.inRow > 0 && !c.remote.now.Suspended {
+		c.remote.faults.inRow = 0
 		c.clearProblem()
 	}
 	waited, closed := c.outages.end(areaOf(i))
