@@ -31,13 +31,8 @@ type cluster struct {
 	// phases counts the items in each phase.
 	phases phaseCounts
 	// alarms are what is to be done later.
-	alarms workqueue.TypedDelayingInterface[sleeper]
-	// reach is what the ledger knows of the cluster, access as it was told last.
-	reach  reach
-	access access
-	// unread are the objects of earlier processes to be read.
-	unread map[mirror.ID]bool
-
+	alarms  workqueue.TypedDelayingInterface[sleeper]
+	tracker tracker
 	reports reports
 	outages outages
 	crowd   crowd
@@ -51,11 +46,11 @@ func newCluster(ctx context.Context, group *sync.WaitGroup, s *shared, name stri
 		kinds = snapshot.Kinds(snapshot.ManagementSide, snapshot.Write|snapshot.WriteStatus)
 	}
 	c := &cluster{
-		shared: s, name: name, ctx: ctx, group: group, reach: reach{cluster: name}, reports: newReports(s, name), remote: remote{shared: s, cluster: name},
+		shared: s, name: name, ctx: ctx, group: group, tracker: newTracker(s, name), reports: newReports(s, name), remote: remote{shared: s, cluster: name},
 		items: map[mirror.ID]*item{}, queue: newQueue(kinds),
 		withdrawals: withdrawals{pending: map[mirror.ID]*withdrawal{}},
-		outages:     outages{}, unread: map[mirror.ID]bool{},
-		alarms: workqueue.NewTypedDelayingQueue[sleeper](),
+		outages:     outages{},
+		alarms:      workqueue.NewTypedDelayingQueue[sleeper](),
 	}
 	c.wake = sync.NewCond(&c.mu)
 	context.AfterFunc(ctx, func() {
@@ -96,7 +91,7 @@ func (c *cluster) disconnect() {
 	c.detach()
 	c.mu.Lock()
 	defer c.unlock()
-	clear(c.unread)
+	clear(c.tracker.unread)
 	c.resetRefusals()
 	c.flush()
 	c.lasting = lasting{}
@@ -116,7 +111,7 @@ func (c *cluster) stop() {
 	defer c.unlock()
 	c.remote.closed = true
 	c.alarms.ShutDown()
-	clear(c.unread)
+	clear(c.tracker.unread)
 	c.wake.Broadcast()
 	c.resetRefusals()
 	c.flush()
@@ -131,10 +126,7 @@ func (c *cluster) armed() bool {
 
 // unlock ends a critical section, publishes a finished batch, and wakes waiters.
 func (c *cluster) unlock() {
-	if is := c.accessible(); is != c.access {
-		c.access = is
-		c.ledger.reached(&c.reach, is)
-	}
+	c.tracker.reached(c.accessible())
 	var done *ChangeSet
 	if c.queue.idle() {
 		done = c.reports.changes.end()
@@ -155,7 +147,11 @@ func (c *cluster) unlock() {
 // accessible is whether the cluster can be written to, for routes of others.
 func (c *cluster) accessible() access {
 	able := c.remote.writable()
-	return access{able: able, silent: c.remote.gate.armed && !able && !c.connecting(), reading: c.reading()}
+	now, gate := &c.remote.now, c.remote.gate
+	// It may have routes of an earlier process that were not read yet.
+	reading := c.name != "" && !c.remote.closed && (!gate.armed || gate.open()) && !c.reports.has(ofConnection) && !now.Suspended &&
+		(len(c.tracker.unread) > 0 || now.Connecting)
+	return access{able: able, silent: gate.armed && !able && !c.connecting(), reading: reading}
 }
 
 // update applies the changes of a new Output.
@@ -218,24 +214,39 @@ func (c *cluster) want(d *delta, made map[*snapshot.Object]*content) []*item {
 	}
 	for _, o := range d.put {
 		i := c.item(mirror.IDOf(o.Ref))
-		c.put(i, o, made[o])
+		c.tracker.want(i, o, made[o])
+		c.reports.inherit(i)
 		delete(c.pending, i.id)
 		touched = append(touched, i)
 	}
 	for _, o := range d.drop {
 		if i := c.items[mirror.IDOf(o.Ref)]; i != nil && i.object == nil {
 			c.reports.clear(i.id)
-			c.unwant(i)
+			c.tracker.unwant(i)
 			c.withdraw(i.id, c.edits.covers(i.lastParents))
 		}
 	}
 	return touched
 }
 
+// announce enters what an Output will provide.
+func (c *cluster) announce(d *delta) {
+	if c.name == "" {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range d.put {
+		if len(o.Content.Relations.Provides) > 0 {
+			c.tracker.announce(c.item(mirror.IDOf(o.Ref)), o.Content)
+		}
+	}
+}
+
 func (c *cluster) item(of mirror.ID) *item {
 	i := c.items[of]
 	if i == nil {
-		i = &item{party: party{id: of, cluster: &c.reach}}
+		i = &item{party: party{id: of, cluster: &c.tracker.reach}}
 		c.items[of] = i
 		c.phases[i.phase]++
 	}
@@ -258,7 +269,7 @@ func (c *cluster) flush() { c.prune(c.queue.clear()) }
 func (c *cluster) prune(items []*item) {
 	for _, i := range items {
 		if i.idle() && c.pending[i.id] == nil && c.items[i.id] == i {
-			c.found(i, nil)
+			c.tracker.found(i, nil)
 			delete(c.items, i.id)
 			c.phases[i.phase]--
 		}
@@ -285,10 +296,10 @@ func (c *cluster) enqueue(i *item, asked bool) {
 
 // sweep queues everything.
 func (c *cluster) sweep(asked bool) {
-	clear(c.unread)
+	clear(c.tracker.unread)
 	for of, i := range c.items {
-		if c.remote.writable() {
-			c.learn(of)
+		if l, exists := c.remote.find(of); exists && c.remote.writable() {
+			c.tracker.learn(i, of, l)
 		}
 		c.enqueue(i, asked)
 	}
@@ -301,7 +312,7 @@ func (c *cluster) sweepGarbage() {
 	}
 	for of, l := range c.remote.now.Conn.All() {
 		if i := c.items[of]; (i == nil || i.object == nil) && c.remote.garbage(of, l) {
-			c.learn(of)
+			c.tracker.learn(i, of, l)
 			c.collect(of, true)
 		}
 	}

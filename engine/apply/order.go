@@ -8,52 +8,65 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// This file keeps the items of a cluster and the ledger in step.
+// tracker keeps the items of one cluster and the ledger in step. The cluster's lock guards it.
+type tracker struct {
+	*shared
+	// reach is what the ledger knows of the cluster.
+	reach reach
+	// told is what it was told last.
+	told access
+	// unread are the objects of earlier processes to be read: proxies use what they have.
+	unread map[mirror.ID]bool
+}
 
-// announce enters what an Output will provide.
-func (c *cluster) announce(d *delta) {
-	if c.name == "" {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, o := range d.put {
-		if names := (&content{Content: o.Content}).provides(c.name); len(names) > 0 {
-			i := c.item(mirror.IDOf(o.Ref))
-			c.ledger.announce(&i.party, without(names, i.provides(c.name)))
-		}
+func newTracker(s *shared, cluster string) tracker {
+	return tracker{shared: s, reach: reach{cluster: cluster}, unread: map[mirror.ID]bool{}}
+}
+
+// reached says whether the cluster can be written to.
+func (t *tracker) reached(is access) {
+	if is != t.told {
+		t.told = is
+		t.ledger.reached(&t.reach, is)
 	}
 }
 
-// put sets what is wanted for an item.
-func (c *cluster) put(i *item, o *snapshot.Object, made *content) {
-	c.ledger.announce(&i.party, without(made.provides(c.name), i.provides(c.name)))
-	c.ledger.retract(&i.party, without(i.content.provides(c.name), made.provides(c.name)))
-	c.ledger.intend(&i.party, i.content.needs(c.name), made.needs(c.name), i.current.needs(c.name), i.sending.needs(c.name))
-	c.obstruct(i, false)
+// announce enters what an object will provide.
+func (t *tracker) announce(i *item, o *snapshot.Content) {
+	t.ledger.announce(&i.party, without((&content{Content: o}).provides(t.reach.cluster), i.provides()))
+}
+
+// want sets what is wanted for an item.
+func (t *tracker) want(i *item, o *snapshot.Object, made *content) {
+	cluster := t.reach.cluster
+	t.ledger.announce(&i.party, without(made.provides(cluster), i.provides()))
+	t.ledger.retract(&i.party, without(i.content.provides(cluster), made.provides(cluster)))
+	t.ledger.intend(&i.party, i.content.needs(cluster), made.needs(cluster), i.current.needs(cluster), i.sending.needs(cluster))
+	t.obstruct(i, false)
 	i.put(o, made, time.Now())
-	c.reports.inherit(i)
 }
 
 // unwant says that no object is wanted for an item.
-func (c *cluster) unwant(i *item) {
-	c.ledger.retract(&i.party, i.content.provides(c.name))
-	c.ledger.intend(&i.party, i.content.needs(c.name), nil, i.current.needs(c.name), i.sending.needs(c.name))
+func (t *tracker) unwant(i *item) {
+	cluster := t.reach.cluster
+	t.ledger.retract(&i.party, i.content.provides(cluster))
+	t.ledger.intend(&i.party, i.content.needs(cluster), nil, i.current.needs(cluster), i.sending.needs(cluster))
 	i.content, i.wide = nil, nil
 	i.history.since = time.Time{}
-	c.obstruct(i, false)
+	t.obstruct(i, false)
 }
 
 // obstruct enters whether there is an obstacle to what is wanted.
-func (c *cluster) obstruct(i *item, obstructed bool) {
+func (t *tracker) obstruct(i *item, obstructed bool) {
 	if i.history.obstructed != obstructed {
 		i.history.obstructed = obstructed
-		c.ledger.holds(&i.party, obstructed)
+		t.ledger.holds(&i.party, obstructed)
 	}
 }
 
 // provides are the names that the object provides, whatever becomes of a request that is on its way.
-func (i *item) provides(cluster string) []name {
+func (i *item) provides() []name {
+	cluster := i.cluster.cluster
 	names := i.current.provides(cluster)
 	if i.sending == nil {
 		return names
@@ -74,17 +87,37 @@ func (i *item) send(s step) {
 }
 
 // sent says that it is known what became of a request: it is what is current.
-func (c *cluster) sent(i *item) {
+func (t *tracker) sent(i *item) {
 	if sending := i.sending; sending != nil {
 		i.sending = nil
-		c.ledger.intend(&i.party, sending.needs(c.name), i.content.needs(c.name), i.current.needs(c.name))
+		cluster := t.reach.cluster
+		t.ledger.intend(&i.party, sending.needs(cluster), i.content.needs(cluster), i.current.needs(cluster))
+	}
+}
+
+// wrote says that a request made an object as a content has it; nil deleted it. Changed is false if it was like that.
+func (t *tracker) wrote(i *item, as *content, changed bool, took time.Duration) {
+	t.ledger.wrote(&i.party, i.current, as, changed, took)
+	i.current = as
+	t.sent(i)
+}
+
+// found says that an object is as a content has it.
+func (t *tracker) found(i *item, as *content) {
+	defer t.sent(i)
+	if i.current != as {
+		t.ledger.wrote(&i.party, i.current, as, i.sending != nil, 0)
+		i.current = as
+		if as != i.wide {
+			i.wide = nil // it has what another one provides
+		}
 	}
 }
 
 // widened is the wanted content of an item with what the current one provides; nil if no content has both.
-func (c *cluster) widened(i *item) *content {
+func (t *tracker) widened(i *item) *content {
 	if i.wide == nil {
-		spec := c.Widen(i.id.Kind, i.current.Spec, i.content.Spec)
+		spec := t.Widen(i.id.Kind, i.current.Spec, i.content.Spec)
 		if spec == nil {
 			return nil
 		}
@@ -96,45 +129,23 @@ func (c *cluster) widened(i *item) *content {
 	return i.wide
 }
 
-// found says that an object is as a content has it.
-func (c *cluster) found(i *item, as *content) {
-	defer c.sent(i)
-	if i.current != as {
-		c.ledger.wrote(&i.party, i.current, as, i.sending != nil, 0)
-		i.current = as
-		if as != i.wide {
-			i.wide = nil // it has what another one provides
-		}
-	}
-}
-
 // learn enters that an object is to be read, because an earlier process may have written it
-// and proxies use what it has.
-func (c *cluster) learn(of mirror.ID) {
-	if c.name == "" || of.Kind.Info().Effect&snapshot.Relates == 0 {
+// and proxies use what it has. The item is nil if the object is not wanted.
+func (t *tracker) learn(i *item, of mirror.ID, l mirror.Object) {
+	if t.reach.cluster == "" || of.Kind.Info().Effect&snapshot.Relates == 0 {
 		return
 	}
-	if l, exists := c.remote.now.Conn.Find(of); exists && l.Ours() && l.Here && !l.Going {
-		if i := c.items[of]; i == nil || i.current == nil {
-			c.unread[of] = true
-		}
+	if l.Ours() && l.Here && !l.Going && (i == nil || i.current == nil) {
+		t.unread[of] = true
 	}
-}
-
-// reading reports whether it may have routes of an earlier process that were not read yet.
-func (c *cluster) reading() bool {
-	if c.name == "" || c.remote.closed || c.remote.gate.armed && !c.remote.gate.open() || c.reports.has(ofConnection) || c.remote.now.Suspended {
-		return false
-	}
-	return len(c.unread) > 0 || c.remote.now.Connecting
 }
 
 // adopt enters what was read of an object that an earlier process has written: proxies use what it has.
-func (c *cluster) adopt(i *item, r response) {
+func (t *tracker) adopt(i *item, r response) {
 	if r.err != nil {
 		// It may be gone, or the server does not answer: a write will tell.
-		c.Log.Debug("object cannot be read before it is changed", "object", i.id.Ref(c.name).String(), "error", r.err)
+		t.Log.Debug("object cannot be read before it is changed", "object", i.id.Ref(t.reach.cluster).String(), "error", r.err)
 		return
 	}
-	c.found(i, r.read)
+	t.found(i, r.read)
 }

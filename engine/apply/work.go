@@ -114,15 +114,15 @@ func (a around) outage() string                         { return a.cluster.outag
 func (a around) held() bool                             { return a.cluster.reports.has(ofDeletions) }
 func (a around) opens() bool                            { return a.cluster.opens(a.item.id) }
 func (a around) denied() bool                           { return a.cluster.denied(a.item.id) }
-func (a around) widened() *content                      { return a.cluster.widened(a.item) }
+func (a around) widened() *content                      { return a.cluster.tracker.widened(a.item) }
 
 // enter takes over a decision about an item.
 func (c *cluster) enter(i *item, f *facts, d *decision) {
 	i.history.since = d.since
-	c.obstruct(i, d.obstructed)
+	c.tracker.obstruct(i, d.obstructed)
 	i.place.statusOnly = i.place.statusOnly || d.statusOnly
 	if d.found != nil {
-		c.found(i, d.found)
+		c.tracker.found(i, d.found)
 	}
 	c.phases.move(i.phase, d.phase)
 	i.phase = d.phase
@@ -155,7 +155,7 @@ func (c *cluster) enter(i *item, f *facts, d *decision) {
 // record enters the answer to a request.
 func (c *cluster) record(conn *mirror.Connection, i *item, s step, r response) {
 	if s.verb == read {
-		c.adopt(i, r)
+		c.tracker.adopt(i, r)
 		return
 	}
 	c.metrics.observe(c.name, s, r)
@@ -164,7 +164,7 @@ func (c *cluster) record(conn *mirror.Connection, i *item, s step, r response) {
 		c.answered(conn, i)
 		c.wrote(conn, i, s, r)
 	case race:
-		c.sent(i)
+		c.tracker.sent(i)
 		i.history.raced(s.version, time.Now())
 	case unreachable:
 		if c.ctx.Err() == nil {
@@ -174,7 +174,7 @@ func (c *cluster) record(conn *mirror.Connection, i *item, s step, r response) {
 		c.refused(i, s, slowMessage, true)
 		c.suspect(conn, r.err)
 	case refused:
-		c.sent(i)
+		c.tracker.sent(i)
 		if !ofServer(r.err) {
 			c.answered(conn, i)
 		}
@@ -228,9 +228,7 @@ func (c *cluster) wrote(conn *mirror.Connection, i *item, s step, r response) {
 	same := r.live.Version == s.version
 	switch {
 	case s.verb == object:
-		c.ledger.wrote(&i.party, i.current, s.content, !same, r.took)
-		i.current = s.content
-		c.sent(i)
+		c.tracker.wrote(i, s.content, !same, r.took)
 		h.settled = pair{s.wanted, r.live.Spec}
 		switch {
 		case r.created:
@@ -251,9 +249,7 @@ func (c *cluster) wrote(conn *mirror.Connection, i *item, s step, r response) {
 		}
 	case s.verb == remove:
 		h.outdated = &outdated{version: s.version, until: now.Add(raceMost), removed: true}
-		c.ledger.wrote(&i.party, i.current, nil, true, r.took)
-		i.current = nil
-		c.sent(i)
+		c.tracker.wrote(i, nil, true, r.took)
 		c.reports.clear(i.id)
 		if !r.gone {
 			c.reports.changes.did(Deleted, i)
@@ -273,7 +269,7 @@ func (c *cluster) appendFailures(out []snapshot.Failure) []snapshot.Failure {
 
 // finish gives an item back to the queue.
 func (c *cluster) finish(i *item) {
-	delete(c.unread, i.id) // it was read, if that was possible
+	delete(c.tracker.unread, i.id) // it was read, if that was possible
 	ended, again := c.queue.done(i)
 	if ended {
 		c.wake.Broadcast()
