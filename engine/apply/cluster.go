@@ -344,3 +344,10 @@ func (c *cluster) busy() bool {
 	}
 	return c.remote.now.Connecting || c.remote.now.Suspended
 }
+
+// appendFailures appends the cluster's failures, in no order.
+func (c *cluster) appendFailures(out []snapshot.Failure) []snapshot.Failure {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reports.appendTo(out)
+}

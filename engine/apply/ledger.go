@@ -20,8 +20,8 @@ type ledger struct {
 	Pace
 
 	mu sync.Mutex
-	// reading counts the clusters with objects of earlier processes that were not read yet.
-	reading int
+	// unread counts the clusters with objects of earlier processes that were not read yet.
+	unread int
 	// debounces are those of clusters whose control planes have others than Pace.
 	debounces map[string]snapshot.Debounce
 	// dependencies are what is known about names.
@@ -181,19 +181,19 @@ func (l *ledger) reached(c *reach, is access) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c.reading {
-		l.reading--
+		l.unread--
 	}
 	if is.reading {
-		l.reading++
+		l.unread++
 	}
 	c.access = is
 }
 
-// isReading reports whether objects of earlier processes are still to be read in some cluster.
-func (l *ledger) isReading() bool {
+// reading reports whether objects of earlier processes are still to be read in some cluster.
+func (l *ledger) reading() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.reading > 0
+	return l.unread > 0
 }
 
 // holds says whether there is an obstacle to what is wanted of a party.

@@ -3,7 +3,6 @@ package apply
 import (
 	"time"
 
-	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -109,25 +108,6 @@ func (c *cluster) clearProblem() {
 		c.Log.Info("cluster can be written to again", "cluster", c.name)
 		c.awaitCluster()
 	}
-}
-
-// fault enters a write that got no answer about the object: the server is down, or it
-// answers probes and rejects writes. An object that fails again while others do not is
-// tried again like one that is refused, and is no reason to slow down others.
-func (c *cluster) fault(conn *mirror.Connection, i *item, s step, err error) {
-	now := time.Now()
-	i.history.refused(s.verb, len(c.reports.objects), now)
-	tries := i.history.refusal.tries
-	switch {
-	case conn != c.remote.now.Conn:
-		return
-	case tries > 1 && !c.reports.has(ofConnection):
-		c.reports.fail(i, snapshot.Reason{Code: snapshot.WriteFailed, What: failedTo(s.verb, kube.Message(err))})
-	case tries == 1 && !c.remote.now.Suspended:
-		c.remote.faults.inRow++
-	}
-	c.remote.faults.last = now
-	c.suspect(conn, err)
 }
 
 // suspect stops writing on a connection until the API server answers a probe. If it

@@ -27,14 +27,6 @@ func (c *cluster) ring() {
 	}
 }
 
-// decideAgain sets when the next decision about an item is due; never, if that is zero.
-func (c *cluster) decideAgain(i *item, at time.Time) {
-	i.again = at
-	if !at.IsZero() {
-		c.wakeAt(i, at)
-	}
-}
-
 // ring implements sleeper.
 func (i *item) ring(c *cluster, now time.Time) {
 	switch {

@@ -96,8 +96,9 @@ func (c *cluster) collect(of mirror.ID, asked bool) {
 
 // opens reports whether the deletion of an object that guards lets in everybody: no other
 // one denies requests. Users rename an AccessPolicy by deleting one and creating another.
-func (c *cluster) opens(of mirror.ID) bool {
-	if of.Kind.Info().Effect&snapshot.Guards == 0 || c.edits.All {
+func (p *pass) opens() bool {
+	c := p.cluster
+	if p.item.id.Kind.Info().Effect&snapshot.Guards == 0 || c.edits.All {
 		return false
 	}
 	for _, i := range c.items {
@@ -110,7 +111,8 @@ func (c *cluster) opens(of mirror.ID) bool {
 
 // denied reports whether an object that guards has to stay because one that denies all
 // other requests is about to go, which goes first.
-func (c *cluster) denied(of mirror.ID) bool {
+func (p *pass) denied() bool {
+	c, of := p.cluster, p.item.id
 	if of.Kind.Info().Effect&snapshot.Guards == 0 {
 		return false
 	}

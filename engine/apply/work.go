@@ -19,7 +19,7 @@ func (c *cluster) work() {
 		if i == nil {
 			return
 		}
-		c.process(i)
+		(&pass{cluster: c, item: i}).run()
 	}
 }
 
@@ -36,17 +36,25 @@ func (c *cluster) take() *item {
 	return nil
 }
 
-// process sends requests until an item is as wanted, or has to wait.
-func (c *cluster) process(i *item) {
-	c.prepare(i)
-	after := none
+// pass is one turn of an item that a worker has taken.
+type pass struct {
+	cluster *cluster
+	item    *item
+	// after is the request that was answered last.
+	after verb
+}
+
+// run sends requests until the item is as wanted, or has to wait.
+func (p *pass) run() {
+	c, i := p.cluster, p.item
+	p.prepare()
 	for {
 		c.mu.Lock()
-		f := c.gather(i, after)
+		f := p.gather()
 		d := decide(f)
-		c.enter(i, f, &d)
+		p.enter(f, &d)
 		if d.step.verb == none {
-			c.finish(i)
+			p.finish()
 			c.unlock()
 			return
 		}
@@ -57,14 +65,15 @@ func (c *cluster) process(i *item) {
 		r := perform(c.ctx, writer, c.shared, i.id, c.name, d.step)
 		r.took = time.Since(began)
 		c.mu.Lock()
-		c.record(conn, i, d.step, r)
+		p.record(conn, d.step, r)
 		c.unlock()
-		after = d.step.verb
+		p.after = d.step.verb
 	}
 }
 
 // prepare computes the digests of what is wanted without the lock.
-func (c *cluster) prepare(i *item) {
+func (p *pass) prepare() {
+	c, i := p.cluster, p.item
 	c.mu.Lock()
 	content, wanted, rests := i.content, i.status, i.history.rested().After(time.Now())
 	c.mu.Unlock()
@@ -77,11 +86,12 @@ func (c *cluster) prepare(i *item) {
 }
 
 // gather collects what a decision about an item depends on.
-func (c *cluster) gather(i *item, after verb) *facts {
+func (p *pass) gather() *facts {
+	c, i := p.cluster, p.item
 	f := &facts{
-		now: time.Now(), id: i.id, view: around{c, i},
+		now: time.Now(), id: i.id, view: around{c.ledger, p},
 		place:   place{cluster: c.name, plane: c.Namespace, writable: c.remote.writable(), limits: limits{c.Pace.Patience, c.limits.Grace, c.Settle}},
-		content: i.content, status: i.status, current: i.current, history: &i.history, phase: i.phase, asked: i.asking, after: after, unsure: i.sending != nil,
+		content: i.content, status: i.status, current: i.current, history: &i.history, phase: i.phase, asked: i.asking, after: p.after, unsure: i.sending != nil,
 	}
 	if !f.place.writable {
 		return f
@@ -100,24 +110,19 @@ func (c *cluster) gather(i *item, after verb) *facts {
 	return f
 }
 
-// around is what surrounds an item.
+// around is what surrounds an item: what the ledger knows, and the cluster.
 type around struct {
-	cluster *cluster
-	item    *item
+	*ledger
+	*pass
 }
 
-func (a around) use(names []name) use                   { return a.cluster.ledger.use(names) }
-func (a around) provided(names []name) bool             { return a.cluster.ledger.provided(names) }
-func (a around) obstacle(names []name) (obstacle, bool) { return a.cluster.ledger.obstacle(names) }
-func (a around) reading() bool                          { return a.cluster.ledger.isReading() }
-func (a around) outage() string                         { return a.cluster.outages.of(a.item) }
-func (a around) held() bool                             { return a.cluster.reports.has(ofDeletions) }
-func (a around) opens() bool                            { return a.cluster.opens(a.item.id) }
-func (a around) denied() bool                           { return a.cluster.denied(a.item.id) }
-func (a around) widened() *content                      { return a.cluster.tracker.widened(a.item) }
+func (p *pass) widened() *content { return p.cluster.tracker.widened(p.item) }
+func (p *pass) outage() string    { return p.cluster.outages.of(p.item) }
+func (p *pass) held() bool        { return p.cluster.reports.has(ofDeletions) }
 
 // enter takes over a decision about an item.
-func (c *cluster) enter(i *item, f *facts, d *decision) {
+func (p *pass) enter(f *facts, d *decision) {
+	c, i := p.cluster, p.item
 	i.history.since = d.since
 	c.tracker.obstruct(i, d.obstructed)
 	i.place.statusOnly = i.place.statusOnly || d.statusOnly
@@ -125,8 +130,10 @@ func (c *cluster) enter(i *item, f *facts, d *decision) {
 		c.tracker.found(i, d.found)
 	}
 	c.phases.move(i.phase, d.phase)
-	i.phase = d.phase
-	c.decideAgain(i, d.again)
+	i.phase, i.again = d.phase, d.again
+	if !d.again.IsZero() {
+		c.wakeAt(i, d.again)
+	}
 	switch {
 	case d.reason.Code != "":
 		if panicked := (*kube.PanicError)(nil); errors.As(d.err, &panicked) {
@@ -153,7 +160,8 @@ func (c *cluster) enter(i *item, f *facts, d *decision) {
 }
 
 // record enters the answer to a request.
-func (c *cluster) record(conn *mirror.Connection, i *item, s step, r response) {
+func (p *pass) record(conn *mirror.Connection, s step, r response) {
+	c, i := p.cluster, p.item
 	if s.verb == read {
 		c.tracker.adopt(i, r)
 		return
@@ -161,29 +169,30 @@ func (c *cluster) record(conn *mirror.Connection, i *item, s step, r response) {
 	c.metrics.observe(c.name, s, r)
 	switch r.class {
 	case fine:
-		c.answered(conn, i)
-		c.wrote(conn, i, s, r)
+		p.answered(conn)
+		p.wrote(conn, s, r)
 	case race:
 		c.tracker.sent(i)
 		i.history.raced(s.version, time.Now())
 	case unreachable:
 		if c.ctx.Err() == nil {
-			c.fault(conn, i, s, r.err)
+			p.unanswered(conn, s, r.err)
 		}
 	case slow:
-		c.refused(i, s, slowMessage, true)
+		p.refused(s, slowMessage, true)
 		c.suspect(conn, r.err)
 	case refused:
 		c.tracker.sent(i)
 		if !ofServer(r.err) {
-			c.answered(conn, i)
+			p.answered(conn)
 		}
-		c.refused(i, s, kube.Message(r.err), ofServer(r.err))
+		p.refused(s, kube.Message(r.err), ofServer(r.err))
 	}
 }
 
 // refused enters a request that failed, to be tried again later.
-func (c *cluster) refused(i *item, s step, message string, ofServer bool) {
+func (p *pass) refused(s step, message string, ofServer bool) {
+	c, i := p.cluster, p.item
 	c.reports.fail(i, snapshot.Reason{Code: snapshot.WriteFailed, What: failedTo(s.verb, message)})
 	i.history.failing().tried = true
 	if ofServer {
@@ -199,7 +208,8 @@ func (c *cluster) refused(i *item, s step, message string, ofServer bool) {
 }
 
 // answered enters a write that the server took, or refused because of the object.
-func (c *cluster) answered(conn *mirror.Connection, i *item) {
+func (p *pass) answered(conn *mirror.Connection) {
+	c, i := p.cluster, p.item
 	if conn == c.remote.now.Conn && c.remote.faults.inRow > 0 && !c.remote.now.Suspended {
 		c.remote.faults.inRow = 0
 		c.clearProblem()
@@ -211,7 +221,29 @@ func (c *cluster) answered(conn *mirror.Connection, i *item) {
 	}
 }
 
-func (c *cluster) wrote(conn *mirror.Connection, i *item, s step, r response) {
+// unanswered enters a write that got no answer about the object: the server is down, or it
+// answers probes and rejects writes. An object that fails again while others do not is
+// tried again like one that is refused, and is no reason to slow down others.
+func (p *pass) unanswered(conn *mirror.Connection, s step, err error) {
+	c, i := p.cluster, p.item
+	now := time.Now()
+	i.history.refused(s.verb, len(c.reports.objects), now)
+	tries := i.history.refusal.tries
+	switch {
+	case conn != c.remote.now.Conn:
+		return
+	case tries > 1 && !c.reports.has(ofConnection):
+		c.reports.fail(i, snapshot.Reason{Code: snapshot.WriteFailed, What: failedTo(s.verb, kube.Message(err))})
+	case tries == 1 && !c.remote.now.Suspended:
+		c.remote.faults.inRow++
+	}
+	c.remote.faults.last = now
+	c.suspect(conn, err)
+}
+
+// wrote enters a request that was done.
+func (p *pass) wrote(conn *mirror.Connection, s step, r response) {
+	c, i := p.cluster, p.item
 	now := time.Now()
 	h := &i.history
 	if !i.asking && !h.wrote.IsZero() {
@@ -260,15 +292,9 @@ func (c *cluster) wrote(conn *mirror.Connection, i *item, s step, r response) {
 	}
 }
 
-// appendFailures appends the cluster's failures, in no order.
-func (c *cluster) appendFailures(out []snapshot.Failure) []snapshot.Failure {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.reports.appendTo(out)
-}
-
 // finish gives an item back to the queue.
-func (c *cluster) finish(i *item) {
+func (p *pass) finish() {
+	c, i := p.cluster, p.item
 	delete(c.tracker.unread, i.id) // it was read, if that was possible
 	ended, again := c.queue.done(i)
 	if ended {
