@@ -21,9 +21,8 @@ type cluster struct {
 	ctx   context.Context
 	group *sync.WaitGroup
 
-	mu     sync.Mutex
-	wake   *sync.Cond
-	closed bool
+	mu   sync.Mutex
+	wake *sync.Cond
 	// items are all ids that are wanted or being worked on.
 	items  map[mirror.ID]*item
 	remote remote
@@ -31,13 +30,13 @@ type cluster struct {
 	// phases counts the items in each phase.
 	phases phaseCounts
 	// alarms are what is to be done later.
-	alarms  workqueue.TypedDelayingInterface[sleeper]
-	tracker tracker
-	reports reports
-	outages outages
-	crowd   crowd
-	lasting lasting
-	withdrawals
+	alarms      workqueue.TypedDelayingInterface[sleeper]
+	tracker     tracker
+	reports     reports
+	outages     outages
+	crowd       crowd
+	lasting     lasting
+	withdrawals withdrawals
 }
 
 func newCluster(ctx context.Context, group *sync.WaitGroup, s *shared, name string) *cluster {
@@ -117,11 +116,12 @@ func (c *cluster) stop() {
 	c.flush()
 }
 
-// armed reports whether the cluster has an Output.
-func (c *cluster) armed() bool {
+// due reports whether the next Output is to be looked at even if it is the same: the cluster has none, or an object stays that is
+// no longer wanted, which the edits may end.
+func (c *cluster) due() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.remote.gate.armed
+	return !c.remote.gate.armed || len(c.withdrawals.pending) > 0
 }
 
 // unlock ends a critical section, publishes a finished batch, and wakes waiters.
@@ -161,14 +161,19 @@ func (c *cluster) update(d *delta, made map[*snapshot.Object]*content, g gate) {
 	was := c.remote.gate
 	c.remote.gate = g
 	touched := c.want(d, made)
-	c.reapplyEdits()
+	for _, i := range c.withdrawals.explain(c.items) {
+		c.enqueue(i, true)
+	}
 	c.checkDeletionLimit()
 	switch {
 	case !g.open():
 		c.flush()
 		if !g.listed {
-			c.forgetWithdrawals()
-			c.reports.clearAll()
+			clear(c.withdrawals.pending)
+			for _, i := range c.items {
+				c.prune([]*item{i})
+			}
+			c.reports.clearAll(ofDeletions)
 		}
 	case !was.open():
 		c.sweep(true)
@@ -216,14 +221,14 @@ func (c *cluster) want(d *delta, made map[*snapshot.Object]*content) []*item {
 		i := c.item(mirror.IDOf(o.Ref))
 		c.tracker.want(i, o, made[o])
 		c.reports.inherit(i)
-		delete(c.pending, i.id)
+		delete(c.withdrawals.pending, i.id)
 		touched = append(touched, i)
 	}
 	for _, o := range d.drop {
 		if i := c.items[mirror.IDOf(o.Ref)]; i != nil && i.object == nil {
 			c.reports.clear(i.id)
 			c.tracker.unwant(i)
-			c.withdraw(i.id, c.edits.covers(i.lastParents))
+			c.withdrawals.note(i.id, c.withdrawals.edits.covers(i.lastParents))
 		}
 	}
 	return touched
@@ -268,7 +273,7 @@ func (c *cluster) flush() { c.prune(c.queue.clear()) }
 // prune removes items of which nothing is wanted.
 func (c *cluster) prune(items []*item) {
 	for _, i := range items {
-		if i.idle() && c.pending[i.id] == nil && c.items[i.id] == i {
+		if i.idle() && c.withdrawals.pending[i.id] == nil && c.items[i.id] == i {
 			c.tracker.found(i, nil)
 			delete(c.items, i.id)
 			c.phases[i.phase]--

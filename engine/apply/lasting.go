@@ -57,7 +57,7 @@ func (l *lasting) ring(c *cluster, now time.Time) {
 	var counts [len(lastingPhases)]int
 	for of, i := range c.items {
 		for n, p := range lastingPhases {
-			if i.phase != p || p == Withdrawing && !c.pending[of].unexplainedSince(now.Add(-lastingPause)) {
+			if i.phase != p || p == Withdrawing && !c.withdrawals.pending[of].unexplainedSince(now.Add(-lastingPause)) {
 				continue
 			}
 			if counts[n]++; counts[n] == 1 || of.Ref("").Compare(found[n].Ref("")) < 0 {

@@ -186,7 +186,7 @@ func (s *Sink) apply(ctx context.Context, group *sync.WaitGroup, out *snapshot.O
 		s.clusters[name].announce(d)
 	}
 	update := func(name string, c *cluster) {
-		if d := changes[name]; d != nil || gatesChanged || !c.armed() || c.waiting() {
+		if d := changes[name]; d != nil || gatesChanged || c.due() {
 			c.update(d, made[name], gateOf(out, name))
 		}
 	}

@@ -77,20 +77,20 @@ func (w *withdrawal) unexplainedSince(t time.Time) bool {
 // brakeLeast is how many unexplained deletions are never too many at once.
 const brakeLeast = 5
 
-// withdraw notes that an object is no longer wanted.
-func (c *cluster) withdraw(of mirror.ID, explained bool) *withdrawal {
-	w := c.pending[of]
-	if w == nil {
-		w = &withdrawal{since: time.Now()}
-		c.pending[of] = w
+// note enters that an object is no longer wanted.
+func (w *withdrawals) note(of mirror.ID, explained bool) *withdrawal {
+	p := w.pending[of]
+	if p == nil {
+		p = &withdrawal{since: time.Now()}
+		w.pending[of] = p
 	}
-	w.explained = w.explained || explained
-	return w
+	p.explained = p.explained || explained
+	return p
 }
 
 // collect queues the deletion of an object that no part wants, if it is one.
 func (c *cluster) collect(of mirror.ID, asked bool) {
-	c.withdraw(of, c.edits.All)
+	c.withdrawals.note(of, c.withdrawals.edits.All)
 	c.enqueue(c.item(of), asked)
 }
 
@@ -98,7 +98,7 @@ func (c *cluster) collect(of mirror.ID, asked bool) {
 // one denies requests. Users rename an AccessPolicy by deleting one and creating another.
 func (p *pass) opens() bool {
 	c := p.cluster
-	if p.item.id.Kind.Info().Effect&snapshot.Guards == 0 || c.edits.All {
+	if p.item.id.Kind.Info().Effect&snapshot.Guards == 0 || c.withdrawals.edits.All {
 		return false
 	}
 	for _, i := range c.items {
@@ -119,7 +119,7 @@ func (p *pass) denied() bool {
 	if l, exists := c.remote.find(of); exists && l.Protects {
 		return false
 	}
-	for other := range c.pending {
+	for other := range c.withdrawals.pending {
 		if l, exists := c.remote.find(other); exists && l.Protects && c.remote.garbage(other, l) {
 			return true
 		}
@@ -127,71 +127,74 @@ func (p *pass) denied() bool {
 	return false
 }
 
-// reapplyEdits lets go what was no longer wanted before, if an edit explains it now: a user
+// explain lets go what was no longer wanted before, if an edit explains it now: a user
 // deletes the policy of a Service that is gone, or removes a mesh that is gone from its
 // VirtualMesh. Settings are about how much may go, so they explain nothing afterwards.
-func (c *cluster) reapplyEdits() {
+// It returns those items.
+func (w *withdrawals) explain(items map[mirror.ID]*item) (explained []*item) {
 	later := Edits{Objects: map[snapshot.Ref]bool{}}
-	for ref := range c.edits.Objects {
+	for ref := range w.edits.Objects {
 		if ref.Kind != snapshot.Settings {
 			later.Objects[ref] = true
 		}
 	}
 	if len(later.Objects) == 0 {
-		return
+		return nil
 	}
-	for of, w := range c.pending {
-		if i := c.items[of]; i != nil && !w.explained && later.covers(i.lastParents) {
-			w.explained = true
-			c.enqueue(i, true)
+	for of, p := range w.pending {
+		if i := items[of]; i != nil && !p.explained && later.covers(i.lastParents) {
+			p.explained = true
+			explained = append(explained, i)
 		}
 	}
+	return explained
+}
+
+// unexplained lists what would be deleted, and no edit explains it; denies: one of it denies requests.
+func (w *withdrawals) unexplained(r *remote) (going []mirror.ID, denies bool) {
+	for of, p := range w.pending {
+		if l, exists := r.find(of); !p.explained && exists && r.garbage(of, l) {
+			going = append(going, of)
+			denies = denies || l.Protects
+		}
+	}
+	return going, denies
+}
+
+// excess is why nothing is deleted without an explanation, because that would be too much; zero if it is not.
+func (w *withdrawals) excess(r *remote) snapshot.Reason {
+	going, denies := w.unexplained(r)
+	if len(going) == 0 {
+		return snapshot.Reason{}
+	}
+	total := r.written()
+	if !denies && (len(going) < brakeLeast || len(going)*100 <= total*w.limits.MaxPercent) {
+		return snapshot.Reason{}
+	}
+	slices.SortFunc(going, func(a, b mirror.ID) int { return a.Ref(r.cluster).Compare(b.Ref(r.cluster)) })
+	code := codeOf(going)
+	if w.edits.Released[r.cluster] == code {
+		for _, of := range going {
+			w.pending[of].explained = true
+		}
+		r.Log.Warn("an administrator lets objects be deleted that no edit explains", "cluster", r.cluster, "objects", len(going), "code", code)
+		return snapshot.Reason{}
+	}
+	return heldReason(r.cluster, going, total, code)
 }
 
 // checkDeletionLimit decides whether so much would be deleted without an explanation that nothing is.
 func (c *cluster) checkDeletionLimit() {
-	if c.name == "" || c.remote.now.Conn == nil || c.edits.All {
+	if c.name == "" || c.remote.now.Conn == nil || c.withdrawals.edits.All {
 		return // discovered objects protect nothing
 	}
-	var going []mirror.ID
-	denies := false
-	for of, w := range c.pending {
-		l, exists := c.remote.now.Conn.Find(of)
-		if w.explained || !exists || !c.remote.garbage(of, l) {
-			continue
-		}
-		going = append(going, of)
-		denies = denies || l.Protects
-	}
-	if len(going) == 0 {
-		c.release()
-		return
-	}
-	total := c.remote.written()
-	if !denies && (len(going) < brakeLeast || len(going)*100 <= total*c.limits.MaxPercent) {
-		c.release()
-		return
-	}
-	slices.SortFunc(going, func(a, b mirror.ID) int { return a.Ref(c.name).Compare(b.Ref(c.name)) })
-	code := codeOf(going)
-	if c.edits.Released[c.name] == code {
-		for _, of := range going {
-			c.pending[of].explained = true
-		}
-		c.Log.Warn("an administrator lets objects be deleted that no edit explains", "cluster", c.name, "objects", len(going), "code", code)
-		c.release()
-		return
-	}
-	reason := heldReason(c.name, going, total, code)
-	if c.reports.set(ofDeletions, reason) {
+	reason := c.withdrawals.excess(&c.remote)
+	switch {
+	case !c.reports.set(ofDeletions, reason):
+	case reason.Code == "":
+		c.sweepGarbage() // it was held
+	default:
 		c.Log.Error("objects stay that are no longer wanted", "cluster", c.name, "reason", reason.String())
-	}
-}
-
-// release ends the brake, and queues what it held.
-func (c *cluster) release() {
-	if c.reports.set(ofDeletions, snapshot.Reason{}) {
-		c.sweepGarbage()
 	}
 }
 
@@ -228,22 +231,5 @@ func heldReason(cluster string, going []mirror.ID, total int, code string) snaps
 func (c *cluster) edited(edits Edits, limits snapshot.Withdrawals) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.edits, c.limits = edits, limits
-}
-
-// waiting reports whether an object stays that is no longer wanted, which the edits of
-// the next Output may end.
-func (c *cluster) waiting() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.pending) > 0
-}
-
-// forgetWithdrawals forgets the objects of a cluster that is no longer registered.
-func (c *cluster) forgetWithdrawals() {
-	clear(c.pending)
-	c.reports.set(ofDeletions, snapshot.Reason{})
-	for _, i := range c.items {
-		c.prune([]*item{i})
-	}
+	c.withdrawals.edits, c.withdrawals.limits = edits, limits
 }

@@ -90,7 +90,7 @@ func (p *pass) gather() *facts {
 	c, i := p.cluster, p.item
 	f := &facts{
 		now: time.Now(), id: i.id, view: around{c.ledger, p},
-		place:   place{cluster: c.name, plane: c.Namespace, writable: c.remote.writable(), limits: limits{c.Pace.Patience, c.limits.Grace, c.Settle}},
+		place:   place{cluster: c.name, plane: c.Namespace, writable: c.remote.writable(), limits: limits{c.Pace.Patience, c.withdrawals.limits.Grace, c.Settle}},
 		content: i.content, status: i.status, current: i.current, history: &i.history, phase: i.phase, asked: i.asking, after: p.after, unsure: i.sending != nil,
 	}
 	if !f.place.writable {
@@ -103,9 +103,9 @@ func (p *pass) gather() *facts {
 	switch {
 	case i.object != nil:
 	case f.live != nil && f.garbage:
-		f.withdrawal = c.withdraw(i.id, c.edits.All)
+		f.withdrawal = c.withdrawals.note(i.id, c.withdrawals.edits.All)
 	default:
-		delete(c.pending, i.id)
+		delete(c.withdrawals.pending, i.id)
 	}
 	return f
 }
