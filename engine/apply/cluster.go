@@ -6,37 +6,33 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/util/workqueue"
-
 	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// cluster is one cluster of the sink: what is wanted there, what exists there, and
-// the queue of differences. It does not wait for other clusters, except that the
-// statuses in the management cluster do (Sink.putStatusesLast).
+// cluster is one cluster of the sink: what is wanted there, and the queue of differences from
+// what exists there. It does not wait for other clusters, except that the statuses in the
+// management cluster do (Sink.putStatusesLast).
 type cluster struct {
 	*shared
-	name  string
-	ctx   context.Context
-	group *sync.WaitGroup
+	name string
+	ctx  context.Context
 
-	mu   sync.Mutex
-	wake *sync.Cond
-	// items are all ids that are wanted or being worked on.
+	// mu guards all that follows.
+	mu sync.Mutex
+	// items are all ids that are wanted or being worked on; phases counts them by phase.
 	items  map[mirror.ID]*item
-	remote remote
-	queue  queue
-	// phases counts the items in each phase.
 	phases phaseCounts
-	// alarms are what is to be done later.
-	alarms      workqueue.TypedDelayingInterface[sleeper]
+	queue  queue
+	alarms alarms
+
+	remote      remote
 	tracker     tracker
-	reports     reports
+	withdrawals withdrawals
 	outages     outages
 	crowd       crowd
+	reports     reports
 	lasting     lasting
-	withdrawals withdrawals
 }
 
 func newCluster(ctx context.Context, group *sync.WaitGroup, s *shared, name string) *cluster {
@@ -45,23 +41,22 @@ func newCluster(ctx context.Context, group *sync.WaitGroup, s *shared, name stri
 		kinds = snapshot.Kinds(snapshot.ManagementSide, snapshot.Write|snapshot.WriteStatus)
 	}
 	c := &cluster{
-		shared: s, name: name, ctx: ctx, group: group, tracker: newTracker(s, name), reports: newReports(s, name), remote: remote{shared: s, cluster: name},
-		items: map[mirror.ID]*item{}, queue: newQueue(kinds),
-		withdrawals: withdrawals{pending: map[mirror.ID]*withdrawal{}},
-		outages:     outages{},
-		alarms:      workqueue.NewTypedDelayingQueue[sleeper](),
+		shared: s, name: name, ctx: ctx,
+		items: map[mirror.ID]*item{}, alarms: newAlarms(),
+		remote: remote{shared: s, cluster: name}, tracker: newTracker(s, name), reports: newReports(s, name),
+		withdrawals: withdrawals{pending: map[mirror.ID]*withdrawal{}}, outages: outages{},
 	}
-	c.wake = sync.NewCond(&c.mu)
+	c.queue = newQueue(kinds, &c.mu)
 	context.AfterFunc(ctx, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.wake.Broadcast()
+		c.queue.changed.Broadcast()
 	})
-	context.AfterFunc(ctx, c.alarms.ShutDown)
+	context.AfterFunc(ctx, c.alarms.queue.ShutDown)
 	for range s.Workers {
 		group.Go(c.work)
 	}
-	group.Go(c.ring)
+	group.Go(func() { c.alarms.run(c) })
 	return c
 }
 
@@ -109,9 +104,9 @@ func (c *cluster) stop() {
 	c.mu.Lock()
 	defer c.unlock()
 	c.remote.closed = true
-	c.alarms.ShutDown()
+	c.alarms.queue.ShutDown()
 	clear(c.tracker.unread)
-	c.wake.Broadcast()
+	c.queue.changed.Broadcast()
 	c.resetRefusals()
 	c.flush()
 }
@@ -146,12 +141,14 @@ func (c *cluster) unlock() {
 
 // accessible is whether the cluster can be written to, for routes of others.
 func (c *cluster) accessible() access {
+	now, gate, failed := &c.remote.now, c.remote.gate, c.reports.has(ofConnection)
 	able := c.remote.writable()
-	now, gate := &c.remote.now, c.remote.gate
+	// It is about to be, as far as is known.
+	connecting := gate.open() && !failed && (now.Conn != nil || now.Connecting)
 	// It may have routes of an earlier process that were not read yet.
-	reading := c.name != "" && !c.remote.closed && (!gate.armed || gate.open()) && !c.reports.has(ofConnection) && !now.Suspended &&
+	reading := c.name != "" && !c.remote.closed && (!gate.armed || gate.open()) && !failed && !now.Suspended &&
 		(len(c.tracker.unread) > 0 || now.Connecting)
-	return access{able: able, silent: gate.armed && !able && !c.connecting(), reading: reading}
+	return access{able: able, silent: gate.armed && !able && !connecting, reading: reading}
 }
 
 // update applies the changes of a new Output.
@@ -263,8 +260,7 @@ func (c *cluster) item(of mirror.ID) *item {
 func (c *cluster) holdStatuses(by int) {
 	c.mu.Lock()
 	defer c.unlock()
-	c.queue.held += by
-	c.wake.Broadcast()
+	c.queue.hold(by)
 }
 
 // flush clears the queue; a sweep will find the work again.
@@ -281,11 +277,6 @@ func (c *cluster) prune(items []*item) {
 	}
 }
 
-// connecting reports whether the cluster is about to be writable, as far as is known.
-func (c *cluster) connecting() bool {
-	return c.remote.gate.open() && !c.reports.has(ofConnection) && (c.remote.now.Conn != nil || c.remote.now.Connecting)
-}
-
 // enqueue queues an item if writes are allowed. If not, the sweep will find it when
 // they are. Asked: see item.
 func (c *cluster) enqueue(i *item, asked bool) {
@@ -295,7 +286,6 @@ func (c *cluster) enqueue(i *item, asked bool) {
 	i.asked = i.asked || asked
 	if c.queue.push(i) {
 		c.reports.changes.begin()
-		c.wake.Signal()
 	}
 }
 
@@ -348,11 +338,4 @@ func (c *cluster) busy() bool {
 		return false
 	}
 	return c.remote.now.Connecting || c.remote.now.Suspended
-}
-
-// appendFailures appends the cluster's failures, in no order.
-func (c *cluster) appendFailures(out []snapshot.Failure) []snapshot.Failure {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.reports.appendTo(out)
 }

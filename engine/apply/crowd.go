@@ -37,13 +37,13 @@ func (c *cluster) crowded(statuses int) {
 	w.last = now
 	if w.end.IsZero() {
 		w.since = now
-		c.queue.held++
+		c.queue.hold(1)
 	}
 	w.end = now.Add(pause)
 	if most := w.since.Add(crowdMost); w.end.After(most) {
 		w.end = most
 	}
-	c.wakeAt(w, w.end)
+	c.alarms.set(w, w.end)
 }
 
 // ring implements sleeper: the statuses are written, if no change came since.
@@ -51,10 +51,9 @@ func (w *crowd) ring(c *cluster, now time.Time) {
 	switch {
 	case w.end.IsZero():
 	case w.end.After(now):
-		c.wakeAt(w, w.end)
+		c.alarms.set(w, w.end)
 	default:
 		w.end = time.Time{}
-		c.queue.held--
-		c.wake.Broadcast()
+		c.queue.hold(-1)
 	}
 }

@@ -4,7 +4,7 @@
 // no longer wanted.
 //
 //	sink.go        the Sink and its clusters
-//	cluster.go     one cluster: items, queue, link
+//	cluster.go     one cluster: items, queue, and the types below
 //	remote.go      whether its API server may be written to, and what exists there
 //	live.go        what exists is another, and connections that work or fail (package mirror)
 //	diff.go        what changes from one Output to the next
@@ -15,12 +15,12 @@
 //	item.go        what is wanted for one object; content.go, its content
 //	queue.go       the order of writes
 //	crowd.go       statuses that change again and again
-//	work.go        gathering the facts about an item, and entering what follows; perform.go sends requests
+//	work.go        a pass over an item: gathering the facts, and entering what follows; perform.go sends requests
 //	decide.go      what follows from the facts: a request or, as phase.go names it, why there is none
 //	history.go     what is remembered of requests: refusals, conflicts, repairs, slow writes
 //	lasting.go     what is reported of items that wait for long
 //	wake.go        when an item is decided about again
-//	order.go       keeps items and ledger.go, what proxies know, in step
+//	order.go       a tracker keeps items and ledger.go, what proxies know, in step
 //	outage.go      holding back what would fail because of the server
 //	changeset.go   what was done
 //	observe.go     an Observer compares and writes nothing; difference.go says in which fields

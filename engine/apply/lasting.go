@@ -39,7 +39,7 @@ func (l *lasting) watch(c *cluster) {
 	for n, p := range lastingPhases {
 		if c.phases[p] != l.counted[n] && l.due.IsZero() {
 			l.due = time.Now().Add(lastingPause)
-			c.wakeAt(l, l.due)
+			c.alarms.set(l, l.due)
 		}
 	}
 }

@@ -44,7 +44,12 @@ func (c *cluster) follow() {
 	case c.remote.now.Suspended && !was.Suspended:
 		c.flush()
 	case was.Suspended && !c.remote.now.Suspended:
-		c.resume()
+		if c.remote.faults.inRow > 1 {
+			c.alarms.set(&c.remote.faults, time.Now().Add(faultMemory)) // a write that is taken clears the problem
+		} else {
+			c.clearProblem()
+		}
+		c.sweep(false)
 	}
 	switch {
 	case c.remote.now.Err != nil:
@@ -137,16 +142,6 @@ func (c *cluster) retryNow() {
 	}
 }
 
-// resume writes again on a connection that answers.
-func (c *cluster) resume() {
-	if c.remote.faults.inRow > 1 {
-		c.wakeAt(&c.remote.faults, time.Now().Add(faultMemory)) // a write that is taken clears the problem
-	} else {
-		c.clearProblem()
-	}
-	c.sweep(false)
-}
-
 // faultMemory is longer than the longest pause between two writes that fail.
 const faultMemory = 2 * retryMost
 
@@ -156,7 +151,7 @@ func (f *faults) ring(c *cluster, now time.Time) {
 	switch {
 	case c.remote.now.Suspended || f.inRow == 0:
 	case end.After(now):
-		c.wakeAt(f, end)
+		c.alarms.set(f, end)
 	default:
 		f.inRow = 0
 		c.clearProblem()

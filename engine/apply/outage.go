@@ -168,5 +168,5 @@ func (b *outage) ring(c *cluster, now time.Time) {
 		b.trial.history.refusal.due = time.Time{}
 		c.enqueue(b.trial, false)
 	}
-	c.wakeAt(b, now.Add(b.pause()))
+	c.alarms.set(b, now.Add(b.pause()))
 }

@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"sync"
+
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -45,9 +47,11 @@ type queuePlace struct {
 
 // queue returns items one rank after the other: none of a later rank while one of
 // an earlier rank waits or is being processed. Retries do not count, or one rejected
-// object would delay all others. It has no lock of its own.
+// object would delay all others. The cluster's lock guards it.
 type queue struct {
 	ranks
+	// changed is signalled when next may return an item.
+	changed *sync.Cond
 	waiting [][]*item
 	// working counts the items being processed; barring, by rank, those of them
 	// that delay later ranks.
@@ -58,9 +62,9 @@ type queue struct {
 	held int
 }
 
-func newQueue(kinds []snapshot.Kind) queue {
+func newQueue(kinds []snapshot.Kind, lock sync.Locker) queue {
 	p := newRanks(kinds)
-	return queue{ranks: p, waiting: make([][]*item, p.count()), barring: make([]int, p.count())}
+	return queue{ranks: p, changed: sync.NewCond(lock), waiting: make([][]*item, p.count()), barring: make([]int, p.count())}
 }
 
 func (q *queue) idle() bool { return q.queued == 0 && q.working == 0 }
@@ -78,7 +82,25 @@ func (q *queue) push(i *item) bool {
 	i.place.queued = true
 	q.waiting[rank] = append(q.waiting[rank], i)
 	q.queued++
+	q.changed.Signal()
 	return true
+}
+
+// next waits for the next item; nil if none is to be returned any more, of which the caller tells by changed.
+func (q *queue) next(closed func() bool) *item {
+	for !closed() {
+		if i := q.pop(); i != nil {
+			return i
+		}
+		q.changed.Wait()
+	}
+	return nil
+}
+
+// hold adds a reason to return no statuses (1), or takes one away (-1).
+func (q *queue) hold(by int) {
+	q.held += by
+	q.changed.Broadcast()
 }
 
 // pop returns the next item; nil if there is none, or none yet.
@@ -124,15 +146,17 @@ func (q *queue) take(rank int) *item {
 	return i
 }
 
-// done marks an item as processed. Ended: a later rank may start. Again: the item is to be queued again.
-func (q *queue) done(i *item) (ended, again bool) {
+// done marks an item as processed. It reports whether it is to be queued again.
+func (q *queue) done(i *item) (again bool) {
 	again, i.place.again, i.place.working = i.place.again, false, false
 	q.working--
 	if i.place.barring >= 0 {
 		q.barring[i.place.barring]--
-		ended = q.barring[i.place.barring] == 0
+		if q.barring[i.place.barring] == 0 {
+			q.changed.Broadcast() // a later rank may start
+		}
 	}
-	return ended, again
+	return again
 }
 
 // clear removes and returns all waiting items.

@@ -289,7 +289,9 @@ func gateOf(out *snapshot.Output, cluster string) gate {
 func (s *Sink) Failures() []snapshot.Failure {
 	var out []snapshot.Failure
 	for _, c := range s.all() {
-		out = c.appendFailures(out)
+		c.mu.Lock()
+		out = c.reports.appendTo(out)
+		c.mu.Unlock()
 	}
 	slices.SortFunc(out, func(a, b snapshot.Failure) int { return a.Ref.Compare(b.Ref) })
 	return out

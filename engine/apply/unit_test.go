@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -113,7 +114,7 @@ func randomOutput(random *rand.Rand, last *snapshot.Output, shared []*snapshot.C
 
 func TestQueueGoesRankByRank(t *testing.T) {
 	t.Parallel()
-	q := newQueue([]snapshot.Kind{snapshot.ServiceEntry, snapshot.VirtualService})
+	q := newQueue([]snapshot.Kind{snapshot.ServiceEntry, snapshot.VirtualService}, &sync.Mutex{})
 	wanted := func(k snapshot.Kind, name string) *item {
 		return &item{party: party{id: mirror.ID{Kind: k, Name: name}}, object: &snapshot.Object{}}
 	}
@@ -125,8 +126,7 @@ func TestQueueGoesRankByRank(t *testing.T) {
 	}
 	require.Same(t, se, q.pop())
 	assert.Nil(t, q.pop(), "the VirtualService waits for what it refers to")
-	ended, _ := q.done(se)
-	assert.True(t, ended)
+	assert.False(t, q.done(se), "it is not to be queued again")
 	require.Same(t, vs, q.pop())
 	q.push(late)
 	require.Same(t, late, q.pop(), "an earlier rank is never held up by a later one")
@@ -156,7 +156,7 @@ func TestQueueGoesRankByRank(t *testing.T) {
 
 func TestStatusesAreHeldAndObjectsAreNot(t *testing.T) {
 	t.Parallel()
-	q := newQueue([]snapshot.Kind{snapshot.Destination, snapshot.TrafficPolicy})
+	q := newQueue([]snapshot.Kind{snapshot.Destination, snapshot.TrafficPolicy}, &sync.Mutex{})
 	status := &item{party: party{id: mirror.ID{Kind: snapshot.TrafficPolicy, Name: "a"}}, status: &wantedStatus{}}
 	object := &item{party: party{id: mirror.ID{Kind: snapshot.TrafficPolicy, Name: "b"}}, object: &snapshot.Object{}}
 	both := &item{party: party{id: mirror.ID{Kind: snapshot.Destination, Name: "c"}}, object: &snapshot.Object{}, status: &wantedStatus{}, place: queuePlace{statusOnly: true}}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -16,22 +17,22 @@ import (
 func (c *cluster) awaitCluster() {
 	var reason snapshot.Reason
 	var parents []snapshot.Ref
-	if c.name != "" && c.remote.gate.armed && c.remote.gate.listed && !c.remote.writable() && !c.connecting() {
-		reason, parents = c.unwritten()
+	if c.name != "" && c.remote.gate.listed && c.accessible().silent {
+		reason, parents = unwritten(c.items, &c.remote)
 	}
 	c.reports.set(ofUnwritten, reason, parents...)
 }
 
 // unwritten is the failure of all objects that differ from what is wanted, as far as is
 // known, and the policies that ask for them; no reason if no policy asks for one.
-func (c *cluster) unwritten() (snapshot.Reason, []snapshot.Ref) {
+func unwritten(items map[mirror.ID]*item, r *remote) (snapshot.Reason, []snapshot.Ref) {
 	parents := map[snapshot.Ref]bool{}
 	objects := 0
-	for of, i := range c.items {
+	for of, i := range items {
 		if i.object == nil {
 			continue
 		}
-		if l, exists := c.remote.find(of); exists && l.Ours() && l.Here {
+		if l, exists := r.find(of); exists && l.Ours() && l.Here {
 			if wanted, err := i.content.get(); err == nil && l.Spec == wanted {
 				continue
 			}

@@ -1,6 +1,10 @@
 package apply
 
-import "time"
+import (
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+)
 
 // All that a cluster of the sink does later, it does by its one delaying queue. Who is woken decides then whether it is time.
 
@@ -10,20 +14,27 @@ type sleeper interface {
 	ring(c *cluster, now time.Time)
 }
 
-// wakeAt wakes a sleeper.
-func (c *cluster) wakeAt(s sleeper, at time.Time) { c.alarms.AddAfter(s, time.Until(at)) }
+// alarms wake sleepers of one cluster.
+type alarms struct {
+	queue workqueue.TypedDelayingInterface[sleeper]
+}
 
-// ring wakes sleepers until the cluster is closed.
-func (c *cluster) ring() {
+func newAlarms() alarms { return alarms{workqueue.NewTypedDelayingQueue[sleeper]()} }
+
+// set wakes a sleeper at a time.
+func (a alarms) set(s sleeper, at time.Time) { a.queue.AddAfter(s, time.Until(at)) }
+
+// run wakes the sleepers of a cluster until the queue is shut down.
+func (a alarms) run(c *cluster) {
 	for {
-		s, closed := c.alarms.Get()
+		s, closed := a.queue.Get()
 		if closed {
 			return
 		}
 		c.mu.Lock()
 		s.ring(c, time.Now())
 		c.unlock()
-		c.alarms.Done(s)
+		a.queue.Done(s)
 	}
 }
 
@@ -32,7 +43,7 @@ func (i *item) ring(c *cluster, now time.Time) {
 	switch {
 	case i.again.IsZero() || c.items[i.id] != i:
 	case i.again.After(now):
-		c.wakeAt(i, i.again)
+		c.alarms.set(i, i.again)
 	default:
 		i.again = time.Time{}
 		c.enqueue(i, false)

@@ -15,25 +15,16 @@ import (
 // work processes items of the queue until the sink stops.
 func (c *cluster) work() {
 	for {
-		i := c.take()
+		c.mu.Lock()
+		i := c.queue.next(func() bool { return c.remote.closed || c.ctx.Err() != nil })
 		if i == nil {
+			c.mu.Unlock()
 			return
 		}
+		i.asking, i.asked = i.asking || i.asked, false
+		c.mu.Unlock()
 		(&pass{cluster: c, item: i}).run()
 	}
-}
-
-func (c *cluster) take() *item {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for !c.remote.closed && c.ctx.Err() == nil {
-		if i := c.queue.pop(); i != nil {
-			i.asking, i.asked = i.asking || i.asked, false
-			return i
-		}
-		c.wake.Wait()
-	}
-	return nil
 }
 
 // pass is one turn of an item that a worker has taken.
@@ -132,7 +123,7 @@ func (p *pass) enter(f *facts, d *decision) {
 	c.phases.move(i.phase, d.phase)
 	i.phase, i.again = d.phase, d.again
 	if !d.again.IsZero() {
-		c.wakeAt(i, d.again)
+		c.alarms.set(i, d.again)
 	}
 	switch {
 	case d.reason.Code != "":
@@ -197,7 +188,7 @@ func (p *pass) refused(s step, message string, ofServer bool) {
 	i.history.failing().tried = true
 	if ofServer {
 		if b := c.outages.failed(i, message); b != nil {
-			c.wakeAt(b, time.Now().Add(b.pause()))
+			c.alarms.set(b, time.Now().Add(b.pause()))
 			c.Log.Warn("the API server takes no objects of a kind in a namespace; trying one at a time",
 				"cluster", c.name, "kind", i.id.Kind.String(), "namespace", i.id.Namespace, "error", message)
 		}
@@ -296,11 +287,7 @@ func (p *pass) wrote(conn *mirror.Connection, s step, r response) {
 func (p *pass) finish() {
 	c, i := p.cluster, p.item
 	delete(c.tracker.unread, i.id) // it was read, if that was possible
-	ended, again := c.queue.done(i)
-	if ended {
-		c.wake.Broadcast()
-	}
-	if again {
+	if c.queue.done(i) {
 		c.enqueue(i, false)
 	}
 	c.prune([]*item{i})
