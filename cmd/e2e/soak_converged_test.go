@@ -97,7 +97,7 @@ func (s *soak) differs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	in, err := serve.Look(ctx, serve.Options{Management: config, Log: slog.New(slog.DiscardHandler)}, nil, nil)
+	in, err := serve.ReadOnce(ctx, serve.Options{Management: config, Log: slog.New(slog.DiscardHandler)}, nil, nil)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ type cluster struct {
 	items  map[mirror.ID]*item
 	phases phaseCounts
 	queue  queue
-	alarms alarms
+	timers timers
 
 	remote      remote
 	tracker     tracker
@@ -42,7 +42,7 @@ func newCluster(ctx context.Context, group *sync.WaitGroup, s *shared, name stri
 	}
 	c := &cluster{
 		shared: s, name: name, ctx: ctx,
-		items: map[mirror.ID]*item{}, alarms: newAlarms(),
+		items: map[mirror.ID]*item{}, timers: newTimers(),
 		remote: remote{shared: s, cluster: name}, tracker: newTracker(s, name), reports: newReports(s, name),
 		withdrawals: withdrawals{pending: map[mirror.ID]*withdrawal{}}, outages: outages{},
 	}
@@ -52,11 +52,11 @@ func newCluster(ctx context.Context, group *sync.WaitGroup, s *shared, name stri
 		defer c.mu.Unlock()
 		c.queue.changed.Broadcast()
 	})
-	context.AfterFunc(ctx, c.alarms.queue.ShutDown)
+	context.AfterFunc(ctx, c.timers.queue.ShutDown)
 	for range s.Workers {
 		group.Go(c.work)
 	}
-	group.Go(func() { c.alarms.run(c) })
+	group.Go(func() { c.timers.run(c) })
 	return c
 }
 
@@ -104,14 +104,14 @@ func (c *cluster) stop() {
 	c.mu.Lock()
 	defer c.unlock()
 	c.remote.closed = true
-	c.alarms.queue.ShutDown()
+	c.timers.queue.ShutDown()
 	clear(c.tracker.unread)
 	c.queue.changed.Broadcast()
 	c.resetRefusals()
 	c.flush()
 }
 
-// due reports whether the next Output is to be looked at even if it is the same: the cluster has none, or an object stays that is
+// due reports whether the next Output is to be reconciled even if it is the same: the cluster has none, or an object stays that is
 // no longer wanted, which the edits may end.
 func (c *cluster) due() bool {
 	c.mu.Lock()
@@ -173,10 +173,10 @@ func (c *cluster) update(d *delta, made map[*snapshot.Object]*content, g gate) {
 			c.reports.clearAll(ofDeletions)
 		}
 	case !was.open():
-		c.sweep(true)
+		c.resync(true)
 	default:
 		if !maps.Equal(was.clusters, g.clusters) {
-			c.sweepGarbage()
+			c.collectGarbage()
 		}
 		for _, i := range touched {
 			c.enqueue(i, true)
@@ -263,21 +263,21 @@ func (c *cluster) holdStatuses(by int) {
 	c.queue.hold(by)
 }
 
-// flush clears the queue; a sweep will find the work again.
+// flush clears the queue; a resync finds the work again.
 func (c *cluster) flush() { c.prune(c.queue.clear()) }
 
 // prune removes items of which nothing is wanted.
 func (c *cluster) prune(items []*item) {
 	for _, i := range items {
 		if i.idle() && c.withdrawals.pending[i.id] == nil && c.items[i.id] == i {
-			c.tracker.found(i, nil)
+			c.tracker.observe(i, nil)
 			delete(c.items, i.id)
 			c.phases[i.phase]--
 		}
 	}
 }
 
-// enqueue queues an item if writes are allowed. If not, the sweep will find it when
+// enqueue queues an item if writes are allowed. If not, a resync finds it when
 // they are. Asked: see item.
 func (c *cluster) enqueue(i *item, asked bool) {
 	if !c.remote.writable() {
@@ -289,40 +289,40 @@ func (c *cluster) enqueue(i *item, asked bool) {
 	}
 }
 
-// sweep queues everything.
-func (c *cluster) sweep(asked bool) {
+// resync queues everything.
+func (c *cluster) resync(asked bool) {
 	clear(c.tracker.unread)
 	for of, i := range c.items {
 		if l, exists := c.remote.find(of); exists && c.remote.writable() {
-			c.tracker.learn(i, of, l)
+			c.tracker.noteUnread(i, of, l)
 		}
 		c.enqueue(i, asked)
 	}
-	c.sweepGarbage()
+	c.collectGarbage()
 }
 
-func (c *cluster) sweepGarbage() {
+func (c *cluster) collectGarbage() {
 	if !c.remote.writable() {
 		return
 	}
 	for of, l := range c.remote.now.Conn.All() {
 		if i := c.items[of]; (i == nil || i.object == nil) && c.remote.garbage(of, l) {
-			c.tracker.learn(i, of, l)
-			c.collect(of, true)
+			c.tracker.noteUnread(i, of, l)
+			c.enqueueDeletion(of, true)
 		}
 	}
 	c.checkDeletionLimit()
 }
 
-// check queues an object because of a watch event, if it is wanted or garbage.
-func (c *cluster) check(of mirror.ID) {
+// enqueueObserved queues an object because of a watch event, if it is wanted or garbage.
+func (c *cluster) enqueueObserved(of mirror.ID) {
 	if i := c.items[of]; i != nil {
 		i.history.refusal.retryNow(time.Now()) // it may be taken now
 		c.enqueue(i, false)
 		return
 	}
 	if l, exists := c.remote.find(of); exists && c.remote.garbage(of, l) {
-		c.collect(of, false)
+		c.enqueueDeletion(of, false)
 		c.checkDeletionLimit()
 	}
 }

@@ -43,15 +43,15 @@ func (c *cluster) crowded(statuses int) {
 	if most := w.since.Add(crowdMost); w.end.After(most) {
 		w.end = most
 	}
-	c.alarms.set(w, w.end)
+	c.timers.set(w, w.end)
 }
 
-// ring implements sleeper: the statuses are written, if no change came since.
-func (w *crowd) ring(c *cluster, now time.Time) {
+// fire implements timer: the statuses are written, if no change came since.
+func (w *crowd) fire(c *cluster, now time.Time) {
 	switch {
 	case w.end.IsZero():
 	case w.end.After(now):
-		c.alarms.set(w, w.end)
+		c.timers.set(w, w.end)
 	default:
 		w.end = time.Time{}
 		c.queue.hold(-1)

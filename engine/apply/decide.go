@@ -13,11 +13,11 @@ type verb uint8
 const (
 	// none: there is nothing to send.
 	none verb = iota
-	// read: an earlier process wrote the object; what proxies have of it is read before it changes.
-	read
-	object
-	status
-	remove
+	// readObject: an earlier process wrote the object; what proxies have of it is read before it changes.
+	readObject
+	writeObject
+	writeStatus
+	deleteObject
 )
 
 // step is a request, with what is needed to send it.
@@ -132,7 +132,7 @@ func decide(f *facts) decision {
 	case !f.place.writable:
 		d.phase = Unreachable
 	case f.unread():
-		d.step = step{verb: read, content: f.content}
+		d.step = step{verb: readObject, content: f.content}
 	case f.content != nil:
 		f.write(&d)
 	case f.live != nil && f.garbage:
@@ -152,10 +152,10 @@ func (f *facts) unread() bool {
 	l := f.live
 	// What was read while no object was wanted has no spec.
 	known := f.current != nil && !f.unsure && (f.content == nil || f.current.Spec != nil)
-	if f.place.cluster == "" || f.id.Kind.Info().Effect&snapshot.Relates == 0 || known || f.after == read {
+	if f.place.cluster == "" || f.id.Kind.Info().Effect&snapshot.Relates == 0 || known || f.after == readObject {
 		return false
 	}
-	if l == nil || !l.Ours() || !l.Here || l.Going || f.history.parked() || f.history.refusal.dueAfter(object, f.now) {
+	if l == nil || !l.Ours() || !l.Here || l.Going || f.history.parked() || f.history.refusal.dueAfter(writeObject, f.now) {
 		return false
 	}
 	if f.content == nil {
@@ -204,7 +204,7 @@ func (f *facts) compare(d *decision, target *content) {
 		}
 		f.report(d)
 		return
-	case f.barred(d, object), f.rests(d), f.disputed(d):
+	case f.blocked(d, writeObject), f.rests(d), f.disputed(d):
 		return
 	}
 	if missing := without(f.content.needs(f.place.cluster), f.current.needs(f.place.cluster)); f.place.cluster != "" {
@@ -218,7 +218,7 @@ func (f *facts) compare(d *decision, target *content) {
 			return
 		}
 	}
-	d.step = step{verb: object, version: f.version(), wanted: digest, content: target}
+	d.step = step{verb: writeObject, version: f.version(), wanted: digest, content: target}
 }
 
 // is reports whether the object exists with this digest, or as the API server stored it when that was written.
@@ -249,11 +249,11 @@ func (f *facts) target(d *decision) *content {
 // remove decides about an object that is no longer wanted.
 func (f *facts) remove(d *decision) {
 	switch {
-	case f.withheld(d), f.barred(d, remove):
+	case f.withheld(d), f.blocked(d, deleteObject):
 	case f.place.cluster != "" && f.used(d, f.current.provides(f.place.cluster)):
 		d.waitForProxies(f, UsedByProxies)
 	default:
-		d.step = step{verb: remove, version: f.live.Version}
+		d.step = step{verb: deleteObject, version: f.live.Version}
 	}
 }
 
@@ -297,15 +297,15 @@ func (f *facts) report(d *decision) {
 		d.fail(snapshot.WriteFailed, "status cannot be written as JSON: "+err.Error())
 	case l.Status == digest || s.settled == pair{digest, l.Status}:
 		d.phase = AsWanted
-	case f.barred(d, status), f.after != object && f.rests(d), f.disputed(d):
+	case f.blocked(d, writeStatus), f.after != writeObject && f.rests(d), f.disputed(d):
 		d.statusOnly = true
 	default:
-		d.step = step{verb: status, version: l.Version, wanted: digest, value: s.Value}
+		d.step = step{verb: writeStatus, version: l.Version, wanted: digest, value: s.Value}
 	}
 }
 
-// barred reports whether a request has to wait, because the API server refused it or others like it.
-func (f *facts) barred(d *decision, v verb) bool {
+// blocked reports whether a request has to wait, because the API server refused it or others like it.
+func (f *facts) blocked(d *decision, v verb) bool {
 	r := f.history.refusal
 	if message := f.view.outage(); message != "" {
 		d.fail(snapshot.WriteFailed, failedTo(v, message))
@@ -338,7 +338,7 @@ func (f *facts) rests(d *decision) bool {
 
 // disputed reports whether a repair waits, because somebody else keeps changing the object.
 func (f *facts) disputed(d *decision) bool {
-	if f.asked || f.after > read || f.history.wrote.IsZero() {
+	if f.asked || f.after > readObject || f.history.wrote.IsZero() {
 		return false
 	}
 	due := f.history.wrote.Add(repairPause(f.history.rewrites))
@@ -416,7 +416,7 @@ func (d *decision) fail(code snapshot.Code, message string) {
 
 // failedTo is the message of a request that failed.
 func failedTo(v verb, message string) string {
-	if v == remove {
+	if v == deleteObject {
 		return "cannot be deleted: " + message
 	}
 	return message

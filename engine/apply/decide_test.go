@@ -73,62 +73,62 @@ func decisionCases(t *testing.T, now time.Time) map[string]decisionCase {
 	settled := func(f *facts) { f.live.Spec = digest }
 
 	return map[string]decisionCase{
-		"differs":      {verb: object},
+		"differs":      {verb: writeObject},
 		"as wanted":    {with: []func(*facts){settled}, phase: AsWanted},
 		"stored alike": {with: []func(*facts){func(f *facts) { f.history.settled = pair{digest, f.live.Spec} }}, phase: AsWanted},
-		"unmarked":     {with: []func(*facts){settled, func(f *facts) { f.live.Owner = mirror.Unmarked }}, verb: object},
-		"absent":       {with: []func(*facts){func(f *facts) { f.live = nil }}, verb: object},
+		"unmarked":     {with: []func(*facts){settled, func(f *facts) { f.live.Owner = mirror.Unmarked }}, verb: writeObject},
+		"absent":       {with: []func(*facts){func(f *facts) { f.live = nil }}, verb: writeObject},
 		"not writable": {with: []func(*facts){func(f *facts) { f.place.writable = false }}, phase: Unreachable},
 		"not listed":   {with: []func(*facts){func(f *facts) { f.place.kind.Listed = false }}, phase: Listing},
 		"no such kind": {with: []func(*facts){func(f *facts) { f.place.kind.Absent = true }}, phase: Failing, code: snapshot.WriteFailed},
 		"not to list":  {with: []func(*facts){func(f *facts) { f.place.kind.Refused = "forbidden" }}, phase: Failing, code: snapshot.WriteFailed},
 		"foreign":      {with: []func(*facts){func(f *facts) { f.live.Owner = mirror.Foreign }}, phase: Failing, code: snapshot.ForeignObject},
-		"of another cluster": {with: []func(*facts){func(f *facts) { f.live.Source, f.current, f.after = "cluster-2", nil, read }},
+		"of another cluster": {with: []func(*facts){func(f *facts) { f.live.Source, f.current, f.after = "cluster-2", nil, readObject }},
 			phase: Failing, code: snapshot.ForeignObject},
-		"strayed":                        {with: []func(*facts){func(f *facts) { f.live.Source, f.stray, f.current, f.after = "cluster-2", true, nil, read }}, verb: object},
+		"strayed":                        {with: []func(*facts){func(f *facts) { f.live.Source, f.stray, f.current, f.after = "cluster-2", true, nil, readObject }}, verb: writeObject},
 		"no JSON":                        {with: []func(*facts){func(f *facts) { f.content = unwritable }}, phase: Failing, code: snapshot.WriteFailed},
-		"of a process before":            {with: []func(*facts){func(f *facts) { f.current = nil }}, verb: read},
-		"of a request without an answer": {with: []func(*facts){func(f *facts) { f.unsure = true }}, verb: read},
-		"read while not wanted":          {with: []func(*facts){func(f *facts) { f.current = routeTo("v1") }}, verb: read},
-		"that cannot be read":            {with: []func(*facts){func(f *facts) { f.current, f.after = nil, read }}, verb: object},
+		"of a process before":            {with: []func(*facts){func(f *facts) { f.current = nil }}, verb: readObject},
+		"of a request without an answer": {with: []func(*facts){func(f *facts) { f.unsure = true }}, verb: readObject},
+		"read while not wanted":          {with: []func(*facts){func(f *facts) { f.current = routeTo("v1") }}, verb: readObject},
+		"that cannot be read":            {with: []func(*facts){func(f *facts) { f.current, f.after = nil, readObject }}, verb: writeObject},
 		"proxies do not know":            {with: []func(*facts){around(surroundings{unknown: true})}, phase: NeedsProxies, again: in(proxiesPause)},
-		"patience ends":                  {with: []func(*facts){around(surroundings{unknown: true}), func(f *facts) { f.history.since = in(-15 * time.Second) }}, verb: object},
+		"patience ends":                  {with: []func(*facts){around(surroundings{unknown: true}), func(f *facts) { f.history.since = in(-15 * time.Second) }}, verb: writeObject},
 		"what it needs fails":            {with: []func(*facts){around(surroundings{obstacles: []obstacle{{access: access{able: true}}}})}, phase: Obstructed, again: in(clusterPause), code: snapshot.WriteFailed},
 		"its cluster is silent":          {with: []func(*facts){around(surroundings{obstacles: []obstacle{{access: access{silent: true}}}})}, phase: Obstructed, again: in(clusterPause), code: snapshot.ClusterAwaited},
 		"its cluster connects":           {with: []func(*facts){around(surroundings{obstacles: []obstacle{{}}})}, phase: NeedsCluster, again: in(proxiesPause)},
 		"outage":                         {with: []func(*facts){around(surroundings{message: "webhook"})}, phase: Outage, code: snapshot.WriteFailed},
-		"refused":                        {with: []func(*facts){func(f *facts) { f.history.refusal = &refusal{verb: object, tries: 3, due: in(4 * time.Second)} }}, phase: Refused, again: in(4 * time.Second)},
-		"refused before":                 {with: []func(*facts){func(f *facts) { f.history.refusal = &refusal{verb: object, tries: 3, due: now} }}, verb: object},
-		"another verb refused":           {with: []func(*facts){func(f *facts) { f.history.refusal = &refusal{verb: status, tries: 3, due: in(time.Second)} }}, verb: object},
+		"refused":                        {with: []func(*facts){func(f *facts) { f.history.refusal = &refusal{verb: writeObject, tries: 3, due: in(4 * time.Second)} }}, phase: Refused, again: in(4 * time.Second)},
+		"refused before":                 {with: []func(*facts){func(f *facts) { f.history.refusal = &refusal{verb: writeObject, tries: 3, due: now} }}, verb: writeObject},
+		"another verb refused":           {with: []func(*facts){func(f *facts) { f.history.refusal = &refusal{verb: writeStatus, tries: 3, due: in(time.Second)} }}, verb: writeObject},
 		"conflict":                       {with: []func(*facts){func(f *facts) { f.history.outdated = &outdated{version: 7, until: in(time.Second)} }}, phase: Conflict, again: in(time.Second)},
-		"a later version":                {with: []func(*facts){func(f *facts) { f.history.outdated = &outdated{version: 6, until: in(time.Second)} }}, verb: object},
+		"a later version":                {with: []func(*facts){func(f *facts) { f.history.outdated = &outdated{version: 6, until: in(time.Second)} }}, verb: writeObject},
 		"repair":                         {with: []func(*facts){func(f *facts) { f.history.wrote, f.history.rewrites, f.asked = now, 1, false }}, phase: Disputed, again: in(repairFirst)},
-		"edit":                           {with: []func(*facts){func(f *facts) { f.history.wrote, f.history.rewrites = now, 1 }}, verb: object},
+		"edit":                           {with: []func(*facts){func(f *facts) { f.history.wrote, f.history.rewrites = now, 1 }}, verb: writeObject},
 		"slow":                           {with: []func(*facts){func(f *facts) { f.history.wrote, f.history.effort = now, &effort{spent: time.Second, changed: now} }}, phase: Resting, again: in(time.Second)},
-		"narrowed while used":            {with: []func(*facts){narrowing(surroundings{useOf: coming, wide: wide})}, verb: object},
-		"narrowed and unused":            {with: []func(*facts){narrowing(surroundings{wide: wide})}, verb: object},
+		"narrowed while used":            {with: []func(*facts){narrowing(surroundings{useOf: coming, wide: wide})}, verb: writeObject},
+		"narrowed and unused":            {with: []func(*facts){narrowing(surroundings{wide: wide})}, verb: writeObject},
 		"wide as wanted": {with: []func(*facts){narrowing(surroundings{useOf: coming, wide: rule}), func(f *facts) { f.live.Spec, _ = rule.get() }},
 			phase: UsedByProxies, again: in(proxiesPause)},
 		"wide because of a held route": {with: []func(*facts){narrowing(surroundings{useOf: held, wide: rule}), func(f *facts) { f.live.Spec, _ = rule.get() }},
 			phase: Kept, again: in(clusterPause)},
-		"wide after patience": {with: []func(*facts){narrowing(surroundings{useOf: coming, wide: wide}), func(f *facts) { f.history.since = in(-time.Minute) }}, verb: object},
+		"wide after patience": {with: []func(*facts){narrowing(surroundings{useOf: coming, wide: wide}), func(f *facts) { f.history.since = in(-time.Minute) }}, verb: writeObject},
 		"wide until proxies forget": {with: []func(*facts){narrowing(surroundings{useOf: leaving, wide: rule}), func(f *facts) { f.live.Spec, _ = rule.get(); f.history.since = in(-time.Minute) }},
 			phase: UsedByProxies, again: in(proxiesPause)},
 		"narrow as wanted": {with: []func(*facts){narrowing(surroundings{useOf: coming, wide: nil}), func(f *facts) { f.live.Spec = narrowed }}, phase: AsWanted},
 
-		"status":                  {with: []func(*facts){settled, func(f *facts) { f.status = state }}, verb: status},
+		"status":                  {with: []func(*facts){settled, func(f *facts) { f.status = state }}, verb: writeStatus},
 		"status as wanted":        {with: []func(*facts){settled, func(f *facts) { f.status, f.live.Status = state, stateDigest }}, phase: AsWanted},
 		"status of what is going": {with: []func(*facts){settled, func(f *facts) { f.status, f.live.Going = state, true }}, phase: AsWanted},
 		"status that is no JSON": {with: []func(*facts){settled, func(f *facts) { f.status = &wantedStatus{Status: &snapshot.Status{Value: math.Inf(1)}} }},
 			phase: Failing, code: snapshot.WriteFailed},
 
 		"no longer wanted":     {with: []func(*facts){gone}, phase: Withdrawing, again: in(time.Minute), verb: none},
-		"explained":            {with: []func(*facts){gone, func(f *facts) { f.withdrawal.explained = true }}, verb: remove},
+		"explained":            {with: []func(*facts){gone, func(f *facts) { f.withdrawal.explained = true }}, verb: deleteObject},
 		"explained, but opens": {with: []func(*facts){gone, around(surroundings{lets: true}), func(f *facts) { f.withdrawal.explained = true }}, phase: Withdrawing, again: in(5 * time.Second)},
-		"grace has ended":      {with: []func(*facts){gone, func(f *facts) { f.withdrawal.since = in(-time.Minute) }}, verb: remove},
+		"grace has ended":      {with: []func(*facts){gone, func(f *facts) { f.withdrawal.since = in(-time.Minute) }}, verb: deleteObject},
 		"held":                 {with: []func(*facts){gone, around(surroundings{braked: true}), func(f *facts) { f.withdrawal.since = in(-time.Hour) }}, phase: Held},
 		"a denial goes first":  {with: []func(*facts){gone, around(surroundings{pending: true}), func(f *facts) { f.withdrawal.explained = true }}, phase: Withdrawing, again: in(proxiesPause)},
-		"a route goes at once": {with: []func(*facts){gone, func(f *facts) { f.id.Kind = snapshot.VirtualService }}, verb: remove},
+		"a route goes at once": {with: []func(*facts){gone, func(f *facts) { f.id.Kind = snapshot.VirtualService }}, verb: deleteObject},
 		"what is used stays": {with: []func(*facts){gone, around(surroundings{useOf: coming}), func(f *facts) { f.current, f.withdrawal.explained = rule, true }},
 			phase: UsedByProxies, again: in(proxiesPause)},
 		"what proxies forget stays": {with: []func(*facts){gone, around(surroundings{useOf: leaving}), func(f *facts) {
@@ -136,7 +136,7 @@ func decisionCases(t *testing.T, now time.Time) map[string]decisionCase {
 		}}, phase: UsedByProxies, again: in(proxiesPause)},
 		"but not for ever": {with: []func(*facts){gone, around(surroundings{useOf: standing}), func(f *facts) {
 			f.current, f.withdrawal.explained, f.history.since = rule, true, in(-time.Minute)
-		}}, verb: remove},
+		}}, verb: deleteObject},
 		"deleted": {with: []func(*facts){gone, func(f *facts) {
 			f.withdrawal.explained, f.history.outdated = true, &outdated{version: 7, until: in(time.Second), removed: true}
 		}}, phase: Removing, again: in(time.Second)},
@@ -169,7 +169,7 @@ func TestDecide(t *testing.T) {
 			assert.Equal(t, tt.again, d.again)
 			assert.Equal(t, tt.code, d.reason.Code)
 			assert.Equal(t, before, *f.history, "a decision changes nothing")
-			if d.step.verb > read {
+			if d.step.verb > readObject {
 				assert.Equal(t, f.version(), d.step.version)
 			}
 		})

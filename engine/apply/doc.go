@@ -19,7 +19,7 @@
 //	decide.go      what follows from the facts: a request or, as phase.go names it, why there is none
 //	history.go     what is remembered of requests: refusals, conflicts, repairs, slow writes
 //	lasting.go     what is reported of items that wait for long
-//	wake.go        when an item is decided about again
+//	timer.go       when an item is reconciled again
 //	order.go       a tracker keeps items and ledger.go, what proxies know, in step
 //	outage.go      holding back what would fail because of the server
 //	changeset.go   what was done

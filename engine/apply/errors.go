@@ -19,8 +19,8 @@ type class uint8
 const (
 	// fine: no error.
 	fine class = iota
-	// race: the object changed in the meantime; check it again, report nothing.
-	race
+	// conflict: the object changed in the meantime; check it again, report nothing.
+	conflict
 	// refused: the API server rejected this object.
 	refused
 	// slow: no answer in time, because of the object (an admission webhook hangs) or
@@ -39,7 +39,7 @@ func classify(err error) class {
 	case !kube.Answered(err):
 		return unreachable
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return race
+		return conflict
 	default:
 		return refused
 	}

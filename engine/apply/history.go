@@ -14,8 +14,8 @@ type history struct {
 	refusal *refusal
 	// outdated is nil if what the watch has delivered is all that there is, as far as is known.
 	outdated *outdated
-	// races counts conflicts in a row; rewrites, repairs in quick succession.
-	races, rewrites uint8
+	// conflicts counts conflicts in a row; rewrites, repairs in quick succession.
+	conflicts, rewrites uint8
 	// wrote is when the item was written last; effort, what that took, nil if that was little.
 	wrote  time.Time
 	effort *effort
@@ -97,14 +97,14 @@ type outdated struct {
 
 // Pauses after conflicts in a row, and after a deletion.
 const (
-	raceFirst = 50 * time.Millisecond
-	raceMost  = 5 * time.Second
+	conflictFirst = 50 * time.Millisecond
+	conflictMost  = 5 * time.Second
 )
 
-// raced enters a conflict.
-func (h *history) raced(version uint64, now time.Time) {
-	h.races = increment(h.races)
-	h.outdated = &outdated{version: version, until: now.Add(kube.Backoff(raceFirst, raceMost, int(h.races)))}
+// conflicted enters a conflict.
+func (h *history) conflicted(version uint64, now time.Time) {
+	h.conflicts = increment(h.conflicts)
+	h.outdated = &outdated{version: version, until: now.Add(kube.Backoff(conflictFirst, conflictMost, int(h.conflicts)))}
 }
 
 // Repairs of what somebody else keeps changing are spaced, so that two controllers that change the same object do not write it as

@@ -65,7 +65,7 @@ func (i *item) put(o *snapshot.Object, c *content, now time.Time) {
 	i.object, i.content, i.wide = o, c, nil
 	i.place.statusOnly = false
 	i.history.since = time.Time{}
-	i.history.races, i.history.rewrites, i.history.outdated = 0, 0, nil
+	i.history.conflicts, i.history.rewrites, i.history.outdated = 0, 0, nil
 	i.history.refusal.retryNow(now)
 }
 

@@ -39,13 +39,13 @@ func (l *lasting) watch(c *cluster) {
 	for n, p := range lastingPhases {
 		if c.phases[p] != l.counted[n] && l.due.IsZero() {
 			l.due = time.Now().Add(lastingPause)
-			c.alarms.set(l, l.due)
+			c.timers.set(l, l.due)
 		}
 	}
 }
 
-// ring implements sleeper.
-func (l *lasting) ring(c *cluster, now time.Time) {
+// fire implements timer.
+func (l *lasting) fire(c *cluster, now time.Time) {
 	if l.due.IsZero() || l.due.After(now) {
 		return
 	}

@@ -13,11 +13,11 @@ import (
 func (c *cluster) Turned() {
 	c.mu.Lock()
 	defer c.unlock()
-	c.follow()
+	c.observeLink()
 }
 
-// follow takes over the state of the link.
-func (c *cluster) follow() {
+// observeLink takes over the state of the link.
+func (c *cluster) observeLink() {
 	if c.remote.link == nil {
 		return
 	}
@@ -40,16 +40,16 @@ func (c *cluster) follow() {
 		c.Log.Debug("cluster connected", "cluster", c.name)
 		c.awaitCluster()
 		c.reports.observePlanes(c.remote.now.Conn)
-		c.sweep(true)
+		c.resync(true)
 	case c.remote.now.Suspended && !was.Suspended:
 		c.flush()
 	case was.Suspended && !c.remote.now.Suspended:
 		if c.remote.faults.inRow > 1 {
-			c.alarms.set(&c.remote.faults, time.Now().Add(faultMemory)) // a write that is taken clears the problem
+			c.timers.set(&c.remote.faults, time.Now().Add(faultMemory)) // a write that is taken clears the problem
 		} else {
 			c.clearProblem()
 		}
-		c.sweep(false)
+		c.resync(false)
 	}
 	switch {
 	case c.remote.now.Err != nil:
@@ -69,7 +69,7 @@ func (c *cluster) Changed(conn *mirror.Connection, objects []mirror.ID) {
 	defer c.unlock()
 	c.reports.observePlanes(c.remote.now.Conn)
 	for _, of := range objects {
-		c.check(of)
+		c.enqueueObserved(of)
 	}
 }
 
@@ -79,7 +79,7 @@ func (c *cluster) Relisted(conn *mirror.Connection, kind snapshot.Kind) {
 	defer c.unlock()
 	if conn == c.remote.now.Conn {
 		c.reports.observePlanes(c.remote.now.Conn)
-		c.sweepKind(kind)
+		c.resyncKind(kind)
 	}
 }
 
@@ -89,14 +89,14 @@ func (c *cluster) Incomparable(of mirror.ID, err error) {
 	c.Log.Error("object cannot be compared with what is wanted", "object", of.Ref(c.name).String(), "error", err)
 }
 
-// sweepKind queues all objects of a kind that has become readable.
-func (c *cluster) sweepKind(kind snapshot.Kind) {
+// resyncKind queues all objects of a kind that has become readable.
+func (c *cluster) resyncKind(kind snapshot.Kind) {
 	for of, i := range c.items {
 		if of.Kind == kind {
 			c.enqueue(i, true)
 		}
 	}
-	c.sweepGarbage()
+	c.collectGarbage()
 }
 
 // setProblem records why the cluster as a whole cannot be written to.
@@ -115,14 +115,14 @@ func (c *cluster) clearProblem() {
 	}
 }
 
-// suspect stops writing on a connection until the API server answers a probe. If it
+// probe stops writing on a connection until the API server answers a probe. If it
 // answers the first one and takes writes then, only the connection was broken, and
 // nothing is reported.
-func (c *cluster) suspect(conn *mirror.Connection, err error) {
+func (c *cluster) probe(conn *mirror.Connection, err error) {
 	if !c.remote.link.Suspend(conn, c.remote.faults.inRow) {
 		return
 	}
-	c.follow()
+	c.observeLink()
 	if c.remote.faults.inRow > 1 {
 		c.setProblem(unreachableMessage(err))
 	}
@@ -138,20 +138,20 @@ func (c *cluster) retryNow() {
 	}
 	c.resetRefusals()
 	if !c.remote.now.Suspended {
-		c.sweep(false)
+		c.resync(false)
 	}
 }
 
 // faultMemory is longer than the longest pause between two writes that fail.
 const faultMemory = 2 * retryMost
 
-// ring implements sleeper: it clears the problem of a server that has rejected writes, if nothing is left to write that could tell.
-func (f *faults) ring(c *cluster, now time.Time) {
+// fire implements timer: it clears the problem of a server that has rejected writes, if nothing is left to write that could tell.
+func (f *faults) fire(c *cluster, now time.Time) {
 	end := f.last.Add(faultMemory)
 	switch {
 	case c.remote.now.Suspended || f.inRow == 0:
 	case end.After(now):
-		c.alarms.set(f, end)
+		c.timers.set(f, end)
 	default:
 		f.inRow = 0
 		c.clearProblem()

@@ -9,14 +9,14 @@ import (
 // metrics are those of the sink. Clusters are labelled by registration name, the
 // management cluster by an empty one.
 type metrics struct {
-	changes  *prometheus.CounterVec
-	requests *prometheus.HistogramVec
-	races    *prometheus.CounterVec
-	errors   *prometheus.CounterVec
-	outages  *prometheus.GaugeVec
-	queue    *prometheus.GaugeVec
-	failures *prometheus.GaugeVec
-	writable *prometheus.GaugeVec
+	changes   *prometheus.CounterVec
+	requests  *prometheus.HistogramVec
+	conflicts *prometheus.CounterVec
+	errors    *prometheus.CounterVec
+	outages   *prometheus.GaugeVec
+	queue     *prometheus.GaugeVec
+	failures  *prometheus.GaugeVec
+	writable  *prometheus.GaugeVec
 }
 
 // newMetrics makes the metrics, and registers them if there is a registerer.
@@ -35,7 +35,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Help:    "Time from sending a write to its answer.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30},
 		}, []string{"cluster", "verb"}),
-		races: prometheus.NewCounterVec(prometheus.CounterOpts(opts("conflicts_total",
+		conflicts: prometheus.NewCounterVec(prometheus.CounterOpts(opts("conflicts_total",
 			"Writes that failed because the object had changed in the meantime; the object is checked again.")), []string{"cluster"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts(opts("errors_total",
 			"Writes that failed, by the HTTP status code, or timeout, or connection.")), []string{"cluster", "reason"}),
@@ -45,7 +45,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		writable: gauge("writable", "1 if the cluster is connected, answers, and is not frozen."),
 	}
 	if r != nil {
-		r.MustRegister(m.changes, m.requests, m.races, m.errors, m.outages, m.queue, m.failures, m.writable)
+		r.MustRegister(m.changes, m.requests, m.conflicts, m.errors, m.outages, m.queue, m.failures, m.writable)
 	}
 	return m
 }
@@ -55,7 +55,7 @@ func (m *metrics) forget(cluster string) {
 	labels := prometheus.Labels{"cluster": cluster}
 	m.changes.DeletePartialMatch(labels)
 	m.requests.DeletePartialMatch(labels)
-	m.races.DeletePartialMatch(labels)
+	m.conflicts.DeletePartialMatch(labels)
 	m.errors.DeletePartialMatch(labels)
 	m.outages.DeletePartialMatch(labels)
 	m.queue.DeletePartialMatch(labels)
@@ -63,15 +63,15 @@ func (m *metrics) forget(cluster string) {
 	m.writable.DeletePartialMatch(labels)
 }
 
-var verbNames = [...]string{object: "apply", status: "status", remove: "delete"}
+var verbNames = [...]string{writeObject: "apply", writeStatus: "status", deleteObject: "delete"}
 
 // observe notes one request.
 func (m *metrics) observe(cluster string, s step, r response) {
 	m.requests.WithLabelValues(cluster, verbNames[s.verb]).Observe(r.took.Seconds())
 	switch r.class {
 	case fine:
-	case race:
-		m.races.WithLabelValues(cluster).Inc()
+	case conflict:
+		m.conflicts.WithLabelValues(cluster).Inc()
 	default:
 		m.errors.WithLabelValues(cluster, reason(r.err)).Inc()
 	}

@@ -79,15 +79,15 @@ func (i *item) provides() []name {
 func (i *item) send(s step) {
 	switch {
 	case i.cluster.cluster == "" || i.id.Kind.Info().Effect&snapshot.Relates == 0:
-	case s.verb == object:
+	case s.verb == writeObject:
 		i.sending = s.content
-	case s.verb == remove:
+	case s.verb == deleteObject:
 		i.sending = &content{Content: &snapshot.Content{}}
 	}
 }
 
-// sent says that it is known what became of a request: it is what is current.
-func (t *tracker) sent(i *item) {
+// requestAnswered says that it is known what became of a request: it is what is current.
+func (t *tracker) requestAnswered(i *item) {
 	if sending := i.sending; sending != nil {
 		i.sending = nil
 		cluster := t.reach.cluster
@@ -99,12 +99,12 @@ func (t *tracker) sent(i *item) {
 func (t *tracker) wrote(i *item, as *content, changed bool, took time.Duration) {
 	t.ledger.wrote(&i.party, i.current, as, changed, took)
 	i.current = as
-	t.sent(i)
+	t.requestAnswered(i)
 }
 
-// found says that an object is as a content has it.
-func (t *tracker) found(i *item, as *content) {
-	defer t.sent(i)
+// observe says that an object is as a content has it.
+func (t *tracker) observe(i *item, as *content) {
+	defer t.requestAnswered(i)
 	if i.current != as {
 		t.ledger.wrote(&i.party, i.current, as, i.sending != nil, 0)
 		i.current = as
@@ -129,9 +129,9 @@ func (t *tracker) widened(i *item) *content {
 	return i.wide
 }
 
-// learn enters that an object is to be read, because an earlier process may have written it
+// noteUnread enters that an object is to be read, because an earlier process may have written it
 // and proxies use what it has. The item is nil if the object is not wanted.
-func (t *tracker) learn(i *item, of mirror.ID, l mirror.Object) {
+func (t *tracker) noteUnread(i *item, of mirror.ID, l mirror.Object) {
 	if t.reach.cluster == "" || of.Kind.Info().Effect&snapshot.Relates == 0 {
 		return
 	}
@@ -140,12 +140,12 @@ func (t *tracker) learn(i *item, of mirror.ID, l mirror.Object) {
 	}
 }
 
-// adopt enters what was read of an object that an earlier process has written: proxies use what it has.
-func (t *tracker) adopt(i *item, r response) {
+// observeRead enters what was read of an object that an earlier process has written: proxies use what it has.
+func (t *tracker) observeRead(i *item, r response) {
 	if r.err != nil {
 		// It may be gone, or the server does not answer: a write will tell.
 		t.Log.Debug("object cannot be read before it is changed", "object", i.id.Ref(t.reach.cluster).String(), "error", r.err)
 		return
 	}
-	t.found(i, r.read)
+	t.observe(i, r.read)
 }

@@ -153,8 +153,8 @@ func (c *cluster) requeue(items []*item) {
 	}
 }
 
-// ring implements sleeper: it tries the next item of the area, or ends the outage if there is none.
-func (b *outage) ring(c *cluster, now time.Time) {
+// fire implements timer: it tries the next item of the area, or ends the outage if there is none.
+func (b *outage) fire(c *cluster, now time.Time) {
 	if c.outages[b.area] != b || !b.closed() {
 		return
 	}
@@ -168,5 +168,5 @@ func (b *outage) ring(c *cluster, now time.Time) {
 		b.trial.history.refusal.due = time.Time{}
 		c.enqueue(b.trial, false)
 	}
-	c.alarms.set(b, now.Add(b.pause()))
+	c.timers.set(b, now.Add(b.pause()))
 }

@@ -43,9 +43,9 @@ func perform(ctx context.Context, c *kube.Client, s *shared, of mirror.ID, clust
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	switch do.verb {
-	case remove:
-		return removeObject(ctx, c, of, do.version)
-	case read:
+	case deleteObject:
+		return sendDeletion(ctx, c, of, do.version)
+	case readObject:
 		current, err := readContent(ctx, c, of, do.content)
 		return response{read: current, err: err}
 	}
@@ -53,7 +53,7 @@ func perform(ctx context.Context, c *kube.Client, s *shared, of mirror.ID, clust
 	var document []byte
 	var err error
 	subresource := ""
-	if do.verb == status {
+	if do.verb == writeStatus {
 		subresource = "status"
 		document, err = statusBody(of, version, do.value)
 	} else {
@@ -63,13 +63,13 @@ func perform(ctx context.Context, c *kube.Client, s *shared, of mirror.ID, clust
 		return response{class: refused, err: err}
 	}
 	o, code, err := send(ctx, c.Patch(types.ApplyPatchType).AbsPath(of.Path(subresource)...).Param("force", "true").Body(document))
-	if err == nil && do.verb == status && o.Forged {
+	if err == nil && do.verb == writeStatus && o.Forged {
 		o, code, err = purge(ctx, c, of, o.ResourceVersion, do.value)
 	}
 	if err != nil {
 		r := response{class: classify(err), err: err}
-		if do.verb == status && apierrors.IsNotFound(err) {
-			r.class = race
+		if do.verb == writeStatus && apierrors.IsNotFound(err) {
+			r.class = conflict
 		}
 		return r
 	}
@@ -137,9 +137,9 @@ func readContent(ctx context.Context, c *kube.Client, of mirror.ID, wanted *cont
 	return read, json.Unmarshal(list.Items[0].Spec, read.Spec)
 }
 
-// removeObject deletes the object only in the version that was checked, which is stricter
+// sendDeletion deletes the object only in the version that was checked, which is stricter
 // than a precondition on its UID.
-func removeObject(ctx context.Context, c *kube.Client, of mirror.ID, version uint64) response {
+func sendDeletion(ctx context.Context, c *kube.Client, of mirror.ID, version uint64) response {
 	seen := strconv.FormatUint(version, 10)
 	background := metav1.DeletePropagationBackground
 	options, err := json.Marshal(metav1.DeleteOptions{

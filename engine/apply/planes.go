@@ -56,7 +56,7 @@ func (s *Sink) Identify(uids map[string]types.UID) {
 	s.request(func(r *requests) { r.identified = true })
 }
 
-// checkStrays looks again at what names another cluster: the identity of one is known now.
+// checkStrays requeues what names another cluster: the identity of one is known now.
 func (c *cluster) checkStrays() {
 	c.mu.Lock()
 	defer c.unlock()
@@ -68,5 +68,5 @@ func (c *cluster) checkStrays() {
 			c.enqueue(i, false)
 		}
 	}
-	c.sweepGarbage()
+	c.collectGarbage()
 }

@@ -88,8 +88,8 @@ func (w *withdrawals) note(of mirror.ID, explained bool) *withdrawal {
 	return p
 }
 
-// collect queues the deletion of an object that no part wants, if it is one.
-func (c *cluster) collect(of mirror.ID, asked bool) {
+// enqueueDeletion queues the deletion of an object that no part wants, if it is one.
+func (c *cluster) enqueueDeletion(of mirror.ID, asked bool) {
 	c.withdrawals.note(of, c.withdrawals.edits.All)
 	c.enqueue(c.item(of), asked)
 }
@@ -192,7 +192,7 @@ func (c *cluster) checkDeletionLimit() {
 	switch {
 	case !c.reports.set(ofDeletions, reason):
 	case reason.Code == "":
-		c.sweepGarbage() // it was held
+		c.collectGarbage() // it was held
 	default:
 		c.Log.Error("objects stay that are no longer wanted", "cluster", c.name, "reason", reason.String())
 	}

@@ -118,12 +118,12 @@ func (p *pass) enter(f *facts, d *decision) {
 	c.tracker.obstruct(i, d.obstructed)
 	i.place.statusOnly = i.place.statusOnly || d.statusOnly
 	if d.found != nil {
-		c.tracker.found(i, d.found)
+		c.tracker.observe(i, d.found)
 	}
 	c.phases.move(i.phase, d.phase)
 	i.phase, i.again = d.phase, d.again
 	if !d.again.IsZero() {
-		c.alarms.set(i, d.again)
+		c.timers.set(i, d.again)
 	}
 	switch {
 	case d.reason.Code != "":
@@ -133,7 +133,7 @@ func (p *pass) enter(f *facts, d *decision) {
 		}
 		c.reports.fail(i, d.reason)
 	case d.phase == AsWanted:
-		i.history.races, i.history.since, i.history.outdated = 0, time.Time{}, nil
+		i.history.conflicts, i.history.since, i.history.outdated = 0, time.Time{}, nil
 		if d.again.IsZero() {
 			i.history.refusal = nil
 		}
@@ -153,8 +153,8 @@ func (p *pass) enter(f *facts, d *decision) {
 // record enters the answer to a request.
 func (p *pass) record(conn *mirror.Connection, s step, r response) {
 	c, i := p.cluster, p.item
-	if s.verb == read {
-		c.tracker.adopt(i, r)
+	if s.verb == readObject {
+		c.tracker.observeRead(i, r)
 		return
 	}
 	c.metrics.observe(c.name, s, r)
@@ -162,18 +162,18 @@ func (p *pass) record(conn *mirror.Connection, s step, r response) {
 	case fine:
 		p.answered(conn)
 		p.wrote(conn, s, r)
-	case race:
-		c.tracker.sent(i)
-		i.history.raced(s.version, time.Now())
+	case conflict:
+		c.tracker.requestAnswered(i)
+		i.history.conflicted(s.version, time.Now())
 	case unreachable:
 		if c.ctx.Err() == nil {
 			p.unanswered(conn, s, r.err)
 		}
 	case slow:
 		p.refused(s, slowMessage, true)
-		c.suspect(conn, r.err)
+		c.probe(conn, r.err)
 	case refused:
-		c.tracker.sent(i)
+		c.tracker.requestAnswered(i)
 		if !ofServer(r.err) {
 			p.answered(conn)
 		}
@@ -188,7 +188,7 @@ func (p *pass) refused(s step, message string, ofServer bool) {
 	i.history.failing().tried = true
 	if ofServer {
 		if b := c.outages.failed(i, message); b != nil {
-			c.alarms.set(b, time.Now().Add(b.pause()))
+			c.timers.set(b, time.Now().Add(b.pause()))
 			c.Log.Warn("the API server takes no objects of a kind in a namespace; trying one at a time",
 				"cluster", c.name, "kind", i.id.Kind.String(), "namespace", i.id.Namespace, "error", message)
 		}
@@ -229,7 +229,7 @@ func (p *pass) unanswered(conn *mirror.Connection, s step, err error) {
 		c.remote.faults.inRow++
 	}
 	c.remote.faults.last = now
-	c.suspect(conn, err)
+	c.probe(conn, err)
 }
 
 // wrote enters a request that was done.
@@ -240,17 +240,17 @@ func (p *pass) wrote(conn *mirror.Connection, s step, r response) {
 	if !i.asking && !h.wrote.IsZero() {
 		h.repaired(now)
 	}
-	h.wrote, h.races, h.outdated = now, 0, nil
+	h.wrote, h.conflicts, h.outdated = now, 0, nil
 	h.effort = h.effort.spend(r.took, now)
 	if h.refusal != nil && s.verb == h.refusal.verb {
 		h.refusal = nil
 	}
-	if s.verb != remove {
+	if s.verb != deleteObject {
 		conn.Written(i.id, r.live)
 	}
 	same := r.live.Version == s.version
 	switch {
-	case s.verb == object:
+	case s.verb == writeObject:
 		c.tracker.wrote(i, s.content, !same, r.took)
 		h.settled = pair{s.wanted, r.live.Spec}
 		switch {
@@ -263,15 +263,15 @@ func (p *pass) wrote(conn *mirror.Connection, s step, r response) {
 		default:
 			c.reports.changes.did(Configured, i)
 		}
-	case s.verb == status:
+	case s.verb == writeStatus:
 		if i.status != nil {
 			i.status.settled = pair{s.wanted, r.live.Status}
 		}
 		if !same {
 			c.reports.changes.did(StatusWritten, i)
 		}
-	case s.verb == remove:
-		h.outdated = &outdated{version: s.version, until: now.Add(raceMost), removed: true}
+	case s.verb == deleteObject:
+		h.outdated = &outdated{version: s.version, until: now.Add(conflictMost), removed: true}
 		c.tracker.wrote(i, nil, true, r.took)
 		c.reports.clear(i.id)
 		if !r.gone {

@@ -11,7 +11,7 @@ import (
 )
 
 // candidate is what a Secret leads to while another client is in use. It takes its place
-// when it has proven that it is as good (see prove).
+// when it has proven that it is as good (see probe).
 type candidate struct {
 	// client is nil if the Secret cannot be read; then err says why, for good.
 	client *Client
@@ -34,8 +34,8 @@ func (c *candidate) refusal() error {
 	return c.err
 }
 
-// abandon ends the check of the candidate, if there is one.
-func (e *entry) abandon() {
+// dropCandidate ends the check of the candidate, if there is one.
+func (e *entry) dropCandidate() {
 	if e.next != nil && e.next.client != nil {
 		e.next.cancel()
 		e.next.client.Close()
@@ -49,8 +49,8 @@ const (
 	checkLast  = 10 * time.Second
 )
 
-// consider checks a credential until it may be used in the place of the one in use.
-func (r *Registry) consider(ctx context.Context, e *entry, stored *Credential) (*candidate, error) {
+// probeCandidate checks a credential until it may be used in the place of the one in use.
+func (r *Registry) probeCandidate(ctx context.Context, e *entry, stored *Credential) (*candidate, error) {
 	c := &candidate{stored: stored, seen: e.seen}
 	accept := r.acceptFor(e)
 	var err error
@@ -60,7 +60,7 @@ func (r *Registry) consider(ctx context.Context, e *entry, stored *Credential) (
 		worse := uid == "" && c.seen != "" && e.next == c
 		r.mu.Unlock()
 		if worse {
-			return nil // prove refuses it; the one in use is known as before
+			return nil // probe refuses it; the one in use is known as before
 		}
 		return accept(server, uid)
 	}, r.around(e, stored))
@@ -72,7 +72,7 @@ func (r *Registry) consider(ctx context.Context, e *entry, stored *Credential) (
 	r.group.Go(func() {
 		defer c.cancel()
 		for failures := 1; ; failures++ {
-			err := c.prove(ctx, current)
+			err := c.probe(ctx, current)
 			if ctx.Err() != nil {
 				return
 			}
@@ -162,13 +162,13 @@ func (r *Registry) acceptFor(e *entry) func(string, types.UID) error {
 			e.seen = uid
 			r.notify() // a younger name of the same cluster is no longer used
 		}
-		return r.mistaken(e)
+		return r.identityError(e)
 	}
 }
 
-// mistaken says why a cluster must not be used although its server answers: it was another
+// identityError says why a cluster must not be used although its server answers: it was another
 // one when it was connected, or has an older name.
-func (r *Registry) mistaken(e *entry) error {
+func (r *Registry) identityError(e *entry) error {
 	name, uid := e.registration.Name, e.expected()
 	if uid == "" {
 		return nil

@@ -17,7 +17,7 @@
 //	entry.go       one registered cluster in the registry
 //	identity.go    asking a server which cluster it is, before each connection
 //	candidate.go   which clusters are used, and what a changed Secret leads to
-//	prove.go       what a changed Secret has to prove before it is used
+//	probe.go       what a changed Secret has to prove before it is used
 //	renew.go       renewing tokens
 //	plane.go       the identity of the management plane
 //	detour.go      other addresses for those who cannot dial the stored one

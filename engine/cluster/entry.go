@@ -137,7 +137,7 @@ func (r *Registry) forget(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.entries[name]
-	e.abandon()
+	e.dropCandidate()
 	if e.client != nil {
 		e.client.Close()
 	}
@@ -156,7 +156,7 @@ func (r *Registry) update(ctx context.Context, registration Registration, secret
 	e.registration = registration
 	if err := r.readSecret(ctx, e, secret); err != nil {
 		e.err, e.life = err, Lifetime{}
-		e.abandon()
+		e.dropCandidate()
 	}
 }
 
@@ -169,7 +169,7 @@ func (r *Registry) connect(name string) (Connection, bool) {
 	before := e.connection
 	now := Connection{Name: name, Domain: e.registration.Domain, Err: e.err}
 	if now.Err == nil {
-		now.Err = r.mistaken(e)
+		now.Err = r.identityError(e)
 	}
 	if now.Err == nil {
 		now.Config, now.UID, now.Refused = e.client.Config, e.identity(), e.next.refusal()
@@ -220,7 +220,7 @@ func (r *Registry) readSecret(ctx context.Context, e *entry, secret *corev1.Secr
 	}
 	sum := sha256.Sum256(secret.Data[SecretKey])
 	if e.err == nil && e.client != nil && sum == e.sum {
-		return r.settle(ctx, e)
+		return r.reconcileCandidate(ctx, e)
 	}
 	credential, life, err := ParseSecret(secret)
 	if e.works() {
@@ -247,25 +247,25 @@ func (r *Registry) readSecret(ctx context.Context, e *entry, secret *corev1.Secr
 // replace deals with a Secret that was changed while a client works: what it holds now has
 // to be as good first. err is why that cannot be read.
 func (r *Registry) replace(ctx context.Context, e *entry, credential *Credential, life Lifetime, err error) {
-	e.abandon()
+	e.dropCandidate()
 	if err == nil && credential.SameEndpoint(e.stored) && credential.Token == e.stored.Token {
 		e.life = life
 		return
 	}
 	if err == nil {
-		e.next, err = r.consider(ctx, e, credential)
+		e.next, err = r.probeCandidate(ctx, e, credential)
 	}
 	if err != nil {
 		e.next = &candidate{err: &NotSwitchedError{Reason: err.Error()}}
 	}
 }
 
-// settle updates the entry whose Secret is as it was: a candidate may have been checked,
+// reconcileCandidate updates the entry whose Secret is as it was: a candidate may have been checked,
 // or the registration be that of another cluster.
-func (r *Registry) settle(ctx context.Context, e *entry) error {
+func (r *Registry) reconcileCandidate(ctx context.Context, e *entry) error {
 	switch {
 	case e.next == nil && e.moved():
-		next, err := r.consider(ctx, e, e.stored)
+		next, err := r.probeCandidate(ctx, e, e.stored)
 		if err != nil {
 			return err
 		}
@@ -283,7 +283,7 @@ func (e *entry) use(client *Client, stored *Credential, life Lifetime) {
 	if e.next != nil && e.next.client == client {
 		e.next = nil
 	}
-	e.abandon()
+	e.dropCandidate()
 	if e.client != nil && e.client != client {
 		e.client.Close()
 	}

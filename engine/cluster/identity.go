@@ -51,7 +51,7 @@ func (g *guard) check(ctx context.Context) error {
 	checked := g.flight.DoChan("", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), identityTimeout)
 		defer cancel()
-		return nil, g.ask(ctx)
+		return nil, g.probe(ctx)
 	})
 	select {
 	case <-ctx.Done():
@@ -61,7 +61,7 @@ func (g *guard) check(ctx context.Context) error {
 	}
 }
 
-func (g *guard) ask(ctx context.Context) error {
+func (g *guard) probe(ctx context.Context) error {
 	system, err := g.namespaces.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	var status apierrors.APIStatus
 	switch {

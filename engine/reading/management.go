@@ -71,7 +71,7 @@ func (m Management) InForce(ctx context.Context) (*Reading, error) {
 
 // readClusters reads all clusters once. NewObserver may be nil.
 func (m Management) readClusters(ctx context.Context, newObserver func(snapshot.Plane) *apply.Observer) (*Reading, error) {
-	input, err := serve.Look(ctx, serve.Options{
+	input, err := serve.ReadOnce(ctx, serve.Options{
 		Management: m.Config, Namespace: m.Namespace, Version: m.Version, UserAgent: m.Config.UserAgent, Log: slog.New(slog.DiscardHandler),
 	}, m.Detours.Find, newObserver)
 	if err != nil {

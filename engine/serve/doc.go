@@ -29,5 +29,5 @@
 //	guard.go     who may use the debug endpoints
 //	debug.go     the latest translation as JSON
 //	record.go    Events about what was written
-//	look.go      one Input of all clusters, without a server
+//	readonce.go  one Input of all clusters, without a server
 package serve

@@ -114,10 +114,10 @@ func (s *managementHome) begin(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, homeTimeout)
 	defer cancel()
 	clear(s.known)
-	_ = s.alive(ctx, namespaces, s.namespace, "", time.Time{})
+	_ = s.checkExists(ctx, namespaces, s.namespace, "", time.Time{})
 	for kind := range (&snapshot.Management{}).Lists {
 		if !isDerived(kind) {
-			_ = s.alive(ctx, crds, crdName(kind), "", time.Time{})
+			_ = s.checkExists(ctx, crds, crdName(kind), "", time.Time{})
 		}
 	}
 }
@@ -125,10 +125,10 @@ func (s *managementHome) begin(ctx context.Context) {
 // ending implements home.
 func (s *managementHome) ending(ctx context.Context, gone map[snapshot.Kind]time.Time) error {
 	oldest := slices.MinFunc(slices.Collect(maps.Values(gone)), time.Time.Compare)
-	err := s.alive(ctx, namespaces, s.namespace, "namespace "+s.namespace, oldest)
+	err := s.checkExists(ctx, namespaces, s.namespace, "namespace "+s.namespace, oldest)
 	for _, kind := range slices.Sorted(maps.Keys(gone)) {
 		if err == nil {
-			err = s.alive(ctx, crds, crdName(kind), "CustomResourceDefinition "+crdName(kind), gone[kind])
+			err = s.checkExists(ctx, crds, crdName(kind), "CustomResourceDefinition "+crdName(kind), gone[kind])
 		}
 	}
 	return err
@@ -137,10 +137,10 @@ func (s *managementHome) ending(ctx context.Context, gone map[snapshot.Kind]time
 // homeTimeout bounds one request.
 const homeTimeout = 10 * time.Second
 
-// alive returns an error unless an object exists, is not being deleted, and is the one that
+// checkExists returns an error unless an object exists, is not being deleted, and is the one that
 // was there when what is gone was created. If nothing was missed when it was made again,
 // what was created in it since and is gone was deleted by users.
-func (s *managementHome) alive(ctx context.Context, resource schema.GroupVersionResource, name, title string, created time.Time) error {
+func (s *managementHome) checkExists(ctx context.Context, resource schema.GroupVersionResource, name, title string, created time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, homeTimeout)
 	defer cancel()
 	o, err := s.client.Resource(resource).Get(ctx, name, metav1.GetOptions{})

@@ -96,7 +96,7 @@ func (g *guard) report(ctx context.Context, log *slog.Logger) {
 // protect puts the guard before a handler.
 func (g *guard) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v := g.judge(r)
+		v := g.authorize(r)
 		if v.code == http.StatusOK {
 			next.ServeHTTP(w, r)
 			return
@@ -108,7 +108,7 @@ func (g *guard) protect(next http.Handler) http.Handler {
 	})
 }
 
-func (g *guard) judge(r *http.Request) verdict {
+func (g *guard) authorize(r *http.Request) verdict {
 	token := bearerToken(r)
 	if token == "" {
 		return verdict{http.StatusUnauthorized, "the request has no bearer token; send a token of the management cluster, such as `kubectl create token` prints"}
@@ -121,7 +121,7 @@ func (g *guard) judge(r *http.Request) verdict {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), reviewTimeout)
 	defer cancel()
-	v, err := g.ask(ctx, token, asked)
+	v, err := g.review(ctx, token, asked)
 	if err != nil {
 		return verdict{http.StatusServiceUnavailable, unanswered(err)}
 	}
@@ -139,8 +139,8 @@ func bearerToken(r *http.Request) string {
 	return words[1]
 }
 
-// ask asks the API server whose token it is, and what this user may do.
-func (g *guard) ask(ctx context.Context, token string, asked authorizationv1.NonResourceAttributes) (verdict, error) {
+// review asks the API server whose token it is, and what this user may do.
+func (g *guard) review(ctx context.Context, token string, asked authorizationv1.NonResourceAttributes) (verdict, error) {
 	who, err := g.api.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token},
 	}, metav1.CreateOptions{})

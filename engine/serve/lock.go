@@ -41,7 +41,7 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	record, raw, err := l.Interface.Get(ctx)
 	l.answered(err)
 	if err == nil {
-		l.saw(record.HolderIdentity)
+		l.observeHolder(record.HolderIdentity)
 	}
 	return record, raw, err
 }
@@ -66,15 +66,15 @@ func (l *lock) write(ctx context.Context, record resourcelock.LeaderElectionReco
 	if err != nil {
 		return err
 	}
-	l.saw(record.HolderIdentity)
+	l.observeHolder(record.HolderIdentity)
 	if record.HolderIdentity == l.Identity() {
 		l.renewed(sent)
 	}
 	return nil
 }
 
-// saw notes who holds the Lease.
-func (l *lock) saw(holder string) {
+// observeHolder notes who holds the Lease.
+func (l *lock) observeHolder(holder string) {
 	if holder != l.holder {
 		l.holder = holder
 		if holder != "" && holder != l.Identity() {

@@ -23,7 +23,7 @@ const DefaultMetricsBind = "127.0.0.1:9091"
 // machine can reach.
 const DefaultDebugBind = "127.0.0.1:9092"
 
-// Options configure Run and Look. Only Management is required.
+// Options configure Run and ReadOnce. Only Management is required.
 type Options struct {
 	// Management is the client configuration of the management cluster.
 	Management *rest.Config

@@ -175,7 +175,7 @@ func namesOf(specs []string) []string {
 // the form of namesOf.
 func wanted(t *testing.T, management *rest.Config) (out []string) {
 	t.Helper()
-	in, err := Look(t.Context(), Options{Management: management, Log: slog.New(slog.DiscardHandler)}, nil, nil)
+	in, err := ReadOnce(t.Context(), Options{Management: management, Log: slog.New(slog.DiscardHandler)}, nil, nil)
 	require.NoError(t, err)
 	for o := range engine.Translate(in).Output.Objects {
 		if slices.Contains(istioWritten(), o.Ref.Kind) {

@@ -135,7 +135,7 @@ func (c *runnables) run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	for _, runnable := range c.list {
-		group.Go(func() { c.keep(ctx, runnable) })
+		group.Go(func() { c.restart(ctx, runnable) })
 	}
 }
 
@@ -150,8 +150,8 @@ const (
 // errEnded is why a Runnable is started again that returned without an error.
 var errEnded = errors.New("it ended by itself")
 
-// keep starts a Runnable again each time it ends.
-func (c *runnables) keep(ctx context.Context, runnable Runnable) {
+// restart starts a Runnable again each time it ends.
+func (c *runnables) restart(ctx context.Context, runnable Runnable) {
 	log := c.term.Log.With("runnable", runnable.Name)
 	for failures := 1; ; failures++ {
 		began := time.Now()

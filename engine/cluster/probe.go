@@ -24,11 +24,11 @@ const (
 	parallelLists = 8
 )
 
-// prove returns nil if the candidate is as good as the client in use: its server accepts
+// probe returns nil if the candidate is as good as the client in use: its server accepts
 // it, is the same cluster, and lets it list what that one may list. It is compared with
 // that one and not with the rules of this version: a newer version reads kinds which no
 // credential of the cluster may list until the cluster is registered again.
-func (c *candidate) prove(ctx context.Context, current *Client) error {
+func (c *candidate) probe(ctx context.Context, current *Client) error {
 	ctx, cancel := context.WithTimeout(ctx, proofTimeout)
 	defer cancel()
 	if err := c.client.guard.check(ctx); err != nil {

@@ -13,23 +13,23 @@ import (
 	"github.com/meshctl/meshctl/engine/watch"
 )
 
-// lookTimeout bounds Look; clusters that do not answer are settled long before.
-const lookTimeout = 40 * time.Second
+// readTimeout bounds ReadOnce; clusters that do not answer are settled long before.
+const readTimeout = 40 * time.Second
 
-// askTimeout bounds the first question to the management cluster.
-const askTimeout = 10 * time.Second
+// firstTimeout bounds the first question to the management cluster.
+const firstTimeout = 10 * time.Second
 
-// Look reads the management cluster and every registered cluster once, as a server
+// ReadOnce reads the management cluster and every registered cluster once, as a server
 // does, and writes nothing. A cluster that does not answer is in the Input, with
 // the reason. Statuses and options are those that the last server wrote. Detour may be nil;
 // so may observe, which makes an observer of the management plane that was looked at.
-func Look(ctx context.Context, o Options, detour cluster.Detour, observe func(snapshot.Plane) *apply.Observer) (*snapshot.Input, error) {
+func ReadOnce(ctx context.Context, o Options, detour cluster.Detour, observe func(snapshot.Plane) *apply.Observer) (*snapshot.Input, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	// A Source would wait for a server that does not answer; who asks once wants to know.
-	asking, done := context.WithTimeout(ctx, askTimeout)
+	asking, done := context.WithTimeout(ctx, firstTimeout)
 	missing, err := watch.MissingCRDs(asking, o.Management)
 	done()
 	switch {
@@ -53,7 +53,7 @@ func Look(ctx context.Context, o Options, detour cluster.Detour, observe func(sn
 	if err != nil {
 		return nil, err
 	}
-	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
+	bounded, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	source := clusters.Source
 	group, running := errgroup.WithContext(bounded)

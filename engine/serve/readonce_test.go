@@ -17,13 +17,13 @@ import (
 	"github.com/meshctl/meshctl/engine/watch"
 )
 
-// TestLook: what Run would see at its start, in one look.
-func TestLook(t *testing.T) {
+// TestReadOnce: what Run would see at its start, in one reading.
+func TestReadOnce(t *testing.T) {
 	t.Parallel()
 	servers := sandboxtest.APIServers(t, 1)
 	config := configOf(t, servers[0])
 	look := func(ctx context.Context) (*snapshot.Input, error) {
-		return Look(ctx, Options{Management: config, Log: slog.New(slog.DiscardHandler)}, nil, nil)
+		return ReadOnce(ctx, Options{Management: config, Log: slog.New(slog.DiscardHandler)}, nil, nil)
 	}
 	var missing *watch.MissingCRDsError
 	_, err := look(t.Context())
@@ -50,8 +50,8 @@ func TestLook(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// TestLookFromOutside reads a cluster whose stored address only pods can dial.
-func TestLookFromOutside(t *testing.T) {
+// TestReadOnceFromOutside reads a cluster whose stored address only pods can dial.
+func TestReadOnceFromOutside(t *testing.T) {
 	t.Parallel()
 	servers := sandboxtest.APIServers(t, 2)
 	management, remote := configOf(t, servers[0]), configOf(t, servers[1])
@@ -67,7 +67,7 @@ func TestLookFromOutside(t *testing.T) {
 	}
 	look := func(detour cluster.Detour) []*snapshot.Cluster {
 		t.Helper()
-		in, err := Look(t.Context(), Options{Management: management, Log: slog.New(slog.DiscardHandler)}, detour, nil)
+		in, err := ReadOnce(t.Context(), Options{Management: management, Log: slog.New(slog.DiscardHandler)}, detour, nil)
 		require.NoError(t, err)
 		require.Len(t, in.Clusters, 2)
 		return in.Clusters
