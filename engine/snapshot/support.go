@@ -153,6 +153,8 @@ type Dialect struct {
 	SPIFFE bool
 	// Principal is the name in the certificates of a service account's pods.
 	Principal func(trustDomain, namespace, account string) string
+	// CA is where control planes of the kind have what they sign with; nil if that cannot be exchanged.
+	CA *ControlPlaneCA
 	// ResolveHint says how to make callers of a mesh resolve any host name.
 	ResolveHint string
 	// TrustHint says how to make a mesh accept callers of other trust domains; apart: and
@@ -177,6 +179,18 @@ type Dialect struct {
 	// Beside says why two grants to the same account would together allow other
 	// requests than both do alone; empty if they do not.
 	Beside func(a, b *Grant) string
+}
+
+// ControlPlaneCA is where a control plane has what it signs the certificates of proxies with.
+type ControlPlaneCA struct {
+	// Secret, in the namespace of the control plane, is what it takes its CA from.
+	Secret string
+	// ConfigMap is where it writes the roots that proxies trust, in each namespace.
+	ConfigMap string
+	// Key is that of the roots in both.
+	Key string
+	// Account is the service account of a control plane.
+	Account func(*discoveryv1.MeshSpec) string
 }
 
 // unknown is for meshes that no renderer is for.

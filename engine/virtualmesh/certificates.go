@@ -11,39 +11,31 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-const (
-	// caSecret is the Secret from which istiod takes its CA (istio.io: plug in CA
-	// certificates).
-	caSecret = "cacerts"
-	// intermediateOrg is the organisation of intermediates, and istiodAccount the service
-	// account in them if istiod's is not known, as in Gloo Mesh 1.x.
-	intermediateOrg = "Istio"
-	istiodAccount   = "istio-citadel"
-)
-
 // certificateSpec is what is asked of the agent of a member: a certificate of the root that
 // signs, and that all workloads trust the roots.
 func (t *Topology) certificateSpec(vm *networkingv1.VirtualMesh, member *snapshot.MeshPlan, agents string, signs *snapshot.Root, roots []*snapshot.Root) *certificatesv1.IssuedCertificateSpec {
 	mtls := vm.Spec.MtlsConfig
+	ca := member.Dialect.CA
+	_, installation := snapshot.MeshType(&member.Mesh.Spec)
 	leaveOut, _ := snapshot.LeftOut(vm.Annotations[snapshot.TrustLeaveOutAnnotation], member.Cluster)
 	spec := &certificatesv1.IssuedCertificateSpec{
-		Hosts:                   []string{istiodIdentity(member)},
-		Org:                     intermediateOrg,
-		IssuedCertificateSecret: &commonv1.ObjectRef{Name: caSecret, Namespace: member.Namespace},
-		CertOptions:             intermediateOptions(mtls.Shared.IntermediateCertOptions),
+		Hosts:                   []string{member.Dialect.Principal(member.TrustDomain, member.Namespace, ca.Account(&member.Mesh.Spec))},
+		Org:                     member.Dialect.Name,
+		IssuedCertificateSecret: &commonv1.ObjectRef{Name: ca.Secret, Namespace: member.Namespace},
+		CertOptions:             intermediateOptions(mtls.Shared.IntermediateCertOptions, member.Dialect.Name),
 		Trust: &certificatesv1.TrustRequest{
 			Root: signs.Fingerprint, Bundle: bundle(roots), ReplaceUserSecret: mtls.ReplaceUserCertificates,
-			ControlPlane:     member.Mesh.Spec.Istio.Installation.PodLabels,
+			ControlPlane:     installation.PodLabels,
 			NamespaceTimeout: namespaceTimeout(t.settings), LeaveOut: leaveOut[:min(len(leaveOut), maxLeftOut)],
 		},
 	}
-	switch ca := vaultCA(vm); {
+	switch vault := vaultCA(vm); {
 	case signs.Secret != (snapshot.Ref{}): // also after a change to a Vault, until all trust its root
 		secret := commonv1.ObjectRef{Name: signs.Secret.Name, Namespace: signs.Secret.Namespace}
 		spec.SigningCertificateSecret = &secret
 		spec.GlooMeshCa = &certificatesv1.GlooMeshCA{SigningCertificateSecret: &secret}
-	case ca != nil:
-		spec.AgentCa = &certificatesv1.AgentCA{Vault: ca}
+	case vault != nil:
+		spec.AgentCa = &certificatesv1.AgentCA{Vault: vault}
 	}
 	if mtls.AutoRestartPods {
 		spec.PodBounceDirective = &commonv1.ObjectRef{Name: member.Ref.Name, Namespace: agents}
@@ -74,19 +66,13 @@ func vaultCA(vm *networkingv1.VirtualMesh) *certificatesv1.VaultCA {
 	return mtls.Shared.IntermediateCertificateAuthority.Vault
 }
 
-// istiodIdentity is the SPIFFE identity of a control plane.
-func istiodIdentity(member *snapshot.MeshPlan) string {
-	account := cmp.Or(member.Mesh.Spec.Istio.IstiodServiceAccount, istiodAccount)
-	return member.Dialect.Principal(member.TrustDomain, member.Namespace, account)
-}
-
-// intermediateOptions are the options of intermediates with their defaults.
-func intermediateOptions(asked *certificatesv1.CommonCertOptions) *certificatesv1.CommonCertOptions {
+// intermediateOptions are the options of intermediates with their defaults. Organization is the name of the kind of mesh.
+func intermediateOptions(asked *certificatesv1.CommonCertOptions, organization string) *certificatesv1.CommonCertOptions {
 	out := certificatesv1.CommonCertOptions{}
 	if asked != nil {
 		out = *asked
 	}
-	out.OrgName = cmp.Or(out.OrgName, intermediateOrg)
+	out.OrgName = cmp.Or(out.OrgName, organization)
 	out.TtlDays = cmp.Or(out.TtlDays, certificatesv1.DefaultTtlDays)
 	out.RsaKeySizeBytes = cmp.Or(out.RsaKeySizeBytes, certificatesv1.DefaultRsaKeySizeBits)
 	out.SecretRotationGracePeriodRatio = cmp.Or(out.SecretRotationGracePeriodRatio, certificatesv1.DefaultSecretRotationGracePeriodRatio)
@@ -108,14 +94,16 @@ func bundle(roots []*snapshot.Root) string {
 // the gateways that other clusters connect to, and what else has a proxy, by namespace.
 // Revisions of one control plane share a CA, so that the workloads of all count.
 func (t *Topology) restarts(member *snapshot.MeshPlan) *certificatesv1.PodBounceDirectiveSpec {
+	ca := member.Dialect.CA
+	_, installation := snapshot.MeshType(&member.Mesh.Spec)
 	sync := func(namespace string) *certificatesv1.RootCertSync {
 		return &certificatesv1.RootCertSync{
-			SecretRef: commonv1.ObjectRef{Name: caSecret, Namespace: member.Namespace}, SecretKey: rootsKey,
-			ConfigMapRef: commonv1.ObjectRef{Name: rootsConfigMap, Namespace: namespace}, ConfigMapKey: rootsKey,
+			SecretRef: commonv1.ObjectRef{Name: ca.Secret, Namespace: member.Namespace}, SecretKey: ca.Key,
+			ConfigMapRef: commonv1.ObjectRef{Name: ca.ConfigMap, Namespace: namespace}, ConfigMapKey: ca.Key,
 		}
 	}
 	out := []certificatesv1.PodSelector{{
-		Namespace: member.Namespace, Labels: member.Mesh.Spec.Istio.Installation.PodLabels, WaitForReplicas: 1,
+		Namespace: member.Namespace, Labels: installation.PodLabels, WaitForReplicas: 1,
 	}}
 	for _, gw := range member.Gateways {
 		if gw.Service.Cluster == member.Cluster && len(gw.Selector) > 0 {
@@ -139,9 +127,3 @@ func (t *Topology) restarts(member *snapshot.MeshPlan) *certificatesv1.PodBounce
 	}
 	return &certificatesv1.PodBounceDirectiveSpec{PodsToBounce: out}
 }
-
-const (
-	// rootsConfigMap is where istiod writes the roots that proxies trust, in each namespace.
-	rootsConfigMap = "istio-ca-root-cert"
-	rootsKey       = "root-cert.pem"
-)

@@ -35,9 +35,9 @@ func usageOf(vm *networkingv1.VirtualMesh) certificatesv1.TrustUsage {
 func gatewayCertificateSpec(plan *snapshot.VirtualMeshPlan, member *snapshot.MeshPlan, signs *snapshot.Root, roots []*snapshot.Root) *certificatesv1.IssuedCertificateSpec {
 	spec := &certificatesv1.IssuedCertificateSpec{
 		Hosts:                   []string{snapshot.GatewayIdentity(plan.Ref, member)},
-		Org:                     intermediateOrg,
+		Org:                     member.Dialect.Name,
 		IssuedCertificateSecret: &commonv1.ObjectRef{Name: snapshot.GatewaySecret, Namespace: member.Namespace},
-		CertOptions:             intermediateOptions(nil),
+		CertOptions:             intermediateOptions(nil, member.Dialect.Name),
 		Trust:                   &certificatesv1.TrustRequest{Usage: certificatesv1.TrustUsageGateway, Root: signs.Fingerprint, Bundle: bundle(roots)},
 	}
 	if signs.Secret != (snapshot.Ref{}) {

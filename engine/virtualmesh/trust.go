@@ -102,7 +102,7 @@ func leftOutIssues(plan *snapshot.VirtualMeshPlan) []snapshot.Issue {
 		}
 		who := "workloads there, such as " + first.First + ","
 		if first.Workloads == 0 {
-			who = "workloads there, as ConfigMap " + first.Namespace + "/" + rootsConfigMap + " says,"
+			who = "workloads there, as ConfigMap " + first.Namespace + "/" + m.Dialect.CA.ConfigMap + " says,"
 		}
 		issues = append(issues, snapshot.Warnf(snapshot.TrustLeftOut,
 			fmt.Sprintf("`meshctl mesh restart %s --namespace %s` restarts what can be; delete pods that are no workloads", m.Ref.Name, first.Namespace),

@@ -89,7 +89,7 @@ func rootsFor(vm *networkingv1.VirtualMesh, all *snapshot.VirtualMeshRoots) (roo
 func (t *Topology) trustees(plan *snapshot.VirtualMeshPlan, facts TrustFacts, roots *snapshot.VirtualMeshRoots) []*trustee {
 	var out []*trustee
 	for _, mesh := range plan.Members {
-		if ok, _ := mesh.Dialect.Supports(snapshot.VirtualMesh, "mtlsConfig"); !ok || mesh.SharesNamespace {
+		if ok, _ := mesh.Dialect.Supports(snapshot.VirtualMesh, "mtlsConfig"); !ok || mesh.SharesNamespace || mesh.Dialect.CA == nil && !isLimited(plan.VirtualMesh) {
 			continue
 		}
 		m := &trustee{

@@ -12,6 +12,7 @@ package ferrytest
 import (
 	"slices"
 
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -36,6 +37,11 @@ var dialect = &snapshot.Dialect{
 	),
 	Describe: func(plan *snapshot.MeshPlan) {
 		plan.TrustDomain, plan.ResolvesAll = plan.Mesh.Spec.Linkerd.ClusterDomain, true
+	},
+	Principal: func(trustDomain, _, account string) string { return trustDomain + "/" + account },
+	CA: &snapshot.ControlPlaneCA{
+		Secret: "ferry-ca", ConfigMap: "ferry-roots", Key: "roots.pem",
+		Account: func(*discoveryv1.MeshSpec) string { return "ferry-control" },
 	},
 	Inspect: inspect, Reads: map[snapshot.Kind]func(snapshot.APIObject){Timetable: strip}, Egress: Crossing,
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/engine"
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/discovery"
 	"github.com/meshctl/meshctl/engine/mesh/ferrytest"
 	"github.com/meshctl/meshctl/engine/mesh/istio"
@@ -83,6 +85,30 @@ func TestAMeshIsAFolder(t *testing.T) {
 	assert.Equal(t, []string{"the hand-written MeshConfig cluster-1/shop/cart also says when requests for cart.shop.svc.cluster.local cross"}, noticed(written))
 	assert.Equal(t, want, crossings(written), "a warning withdraws nothing")
 	assert.Empty(t, noticed(translator.Translate(load(t, ""))), "the user deleted it")
+}
+
+// TestACommonRoot: the agent of the cluster is asked for a certificate of the root, where Ferry's control plane takes it from.
+func TestACommonRoot(t *testing.T) {
+	t.Parallel()
+	in := load(t, "")
+	vm := in.Management.VirtualMeshes[0]
+	vm.Spec.MtlsConfig = &networkingv1.MTLSConfig{Shared: &networkingv1.SharedTrust{}, AutoRestartPods: true}
+	root := &snapshot.Root{Fingerprint: strings.Repeat("ab", 32), PEM: "root", Secret: snapshot.Ref{Kind: snapshot.Secret, Namespace: "shop", Name: "root"}}
+	in.Roots = []*snapshot.VirtualMeshRoots{{VirtualMesh: snapshot.RefOf(snapshot.VirtualMesh, vm), Roots: []*snapshot.Root{root}, Signs: root.Fingerprint}}
+
+	state := engine.New(engine.Options{Meshes: meshes()}).Translate(in)
+	members := state.Plan.VirtualMeshes[0].Trust.Members
+	require.Len(t, members, 1)
+	spec := members[0].Spec
+	require.NotNil(t, spec)
+	assert.Equal(t, commonv1.ObjectRef{Name: "ferry-ca", Namespace: "shop"}, *spec.IssuedCertificateSecret)
+	assert.Equal(t, []string{"ferry.example/ferry-control"}, spec.Hosts)
+	assert.Equal(t, "Ferry", spec.Org)
+	assert.Equal(t, map[string]string{"app": "ferry-control"}, spec.Trust.ControlPlane)
+	require.Len(t, members[0].Restart.PodsToBounce, 2)
+	sync := members[0].Restart.PodsToBounce[1].RootCertSync
+	assert.Equal(t, commonv1.ObjectRef{Name: "ferry-roots", Namespace: "shop"}, sync.ConfigMapRef)
+	assert.Equal(t, "roots.pem", sync.ConfigMapKey)
 }
 
 // TestAMeshThatIsNotListed is not known.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -45,6 +46,10 @@ var dialect = &snapshot.Dialect{
 	Principal: func(trustDomain, namespace, account string) string {
 		return "spiffe://" + trustDomain + "/ns/" + namespace + "/sa/" + account
 	},
+	CA: &snapshot.ControlPlaneCA{
+		Secret: "cacerts", ConfigMap: rootsName, Key: rootsKey,
+		Account: func(spec *discoveryv1.MeshSpec) string { return cmp.Or(spec.Istio.IstiodServiceAccount, istiodAccount) },
+	},
 	Unknown:     unknown,
 	ResolveHint: "set ISTIO_META_DNS_CAPTURE to \"true\" in its meshConfig.defaultConfig.proxyMetadata",
 	TrustHint: func(mesh, trustDomains string, apart bool) string {
@@ -57,6 +62,9 @@ var dialect = &snapshot.Dialect{
 	RootHint:        "give each istiod a CA certificate of the same root, as Secret cacerts in its namespace, and restart istiod and the workloads",
 	RootUnknownHint: "istiod writes them to ConfigMap istio-ca-root-cert in its own namespace; check that it is there and can be read",
 }
+
+// istiodAccount is the service account in the identity of an istiod whose own is not known, as in Gloo Mesh 1.x.
+const istiodAccount = "istio-citadel"
 
 // describe reads the MeshConfig of a mesh. Proxies accept callers of the trust domain
 // of their mesh, its aliases, and the trust domains of its caCertificates (istio.io
