@@ -97,7 +97,7 @@ func (x *Index) kubeService(kinds []*detected, c *candidate, name string) *disco
 		WorkloadSelectorLabels: s.Spec.Selector,
 		Labels:                 s.Labels,
 		Ports:                  servicePorts(s),
-		Subsets:                subsets(answering),
+		Subsets:                subsets(answering, x.injected),
 		Region:                 x.regionOfWorkloads(answering),
 		EndpointSubsets:        x.endpointSubsets(kinds, c, name),
 		NoProxies:              backing{x}.hasNoProxies(c),
@@ -162,21 +162,21 @@ func servicePorts(s *corev1.Service) []discoveryv1.KubeServicePort {
 	return out
 }
 
-// unsubsettable reports labels that differ between pods, but that no policy routes by.
-func unsubsettable(label string) bool {
-	return ofRevision[label] || strings.HasSuffix(label, "-hash") || label == "service.istio.io/canonical-revision"
+// unsubsettable reports labels that differ between pods, but that no policy routes by. Injected are those that meshes add.
+func unsubsettable(label string, injected []string) bool {
+	return ofRevision[label] || strings.HasSuffix(label, "-hash") || slices.Contains(injected, label)
 }
 
 // subsets are the labels by which the workloads behind a Service differ: each
 // with more than one value, values ascending. nil if there is none.
-func subsets(backing []*workload) map[string]discoveryv1.KubeServiceSubsets {
+func subsets(backing []*workload, injected []string) map[string]discoveryv1.KubeServiceSubsets {
 	if len(backing) < 2 {
 		return nil
 	}
 	values := map[string][]string{}
 	for _, wl := range backing {
 		for label, v := range wl.controller.template.Labels {
-			if !unsubsettable(label) && !slices.Contains(values[label], v) {
+			if !unsubsettable(label, injected) && !slices.Contains(values[label], v) {
 				values[label] = append(values[label], v)
 			}
 		}

@@ -40,6 +40,10 @@ type Detector struct {
 	// Identities is equal for two meshes of the kind that give a service account the same
 	// identity. Nil if no two do.
 	Identities func(*discoveryv1.MeshSpec) string
+	// InjectedLabels are labels that the mesh adds to pods by itself; no policy routes by them.
+	InjectedLabels []string
+	// SubzoneLabel is that of nodes for what is smaller than a zone; empty if there is none.
+	SubzoneLabel string
 	// OptIn: a control plane serves only namespaces that name it.
 	OptIn bool
 	// RevisionName is what messages call a control plane's Revision.

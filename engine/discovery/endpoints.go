@@ -214,7 +214,7 @@ func (x *Index) endpoint(namespace string, pod *corev1.Pod, from *endpointv1.End
 	}
 	zone := cmp.Or(value(from.Zone), zoneOf(node))
 	if zone != "" {
-		out.SubLocality = &discoveryv1.SubLocality{Zone: zone, SubZone: nodeLabel(node, subzoneLabel)}
+		out.SubLocality = &discoveryv1.SubLocality{Zone: zone, SubZone: nodeLabel(node, x.subzones...)}
 	}
 	return out
 }

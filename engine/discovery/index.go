@@ -47,6 +47,8 @@ type Index struct {
 	// slices are the EndpointSlices of a Service.
 	slices map[key][]*endpointv1.EndpointSlice
 
+	// injected and subzones are the labels of all kinds of mesh; see Detector.
+	injected, subzones []string
 	// installed are the namespaces of control planes that the Settings name.
 	installed map[string]bool
 
@@ -116,6 +118,10 @@ func newIndex(c *snapshot.Cluster, opts Options) *Index {
 		installed:   map[string]bool{},
 		meshNames:   newNames(snapshot.Mesh, 1),
 		slices:      make(map[key][]*endpointv1.EndpointSlice, len(c.Services)),
+	}
+	for i := range opts.Detectors {
+		x.injected = append(x.injected, opts.Detectors[i].InjectedLabels...)
+		x.subzones = append(x.subzones, opts.Detectors[i].SubzoneLabel)
 	}
 	for _, namespace := range opts.Installed {
 		x.installed[namespace] = true

@@ -2,9 +2,6 @@ package discovery
 
 import corev1 "k8s.io/api/core/v1"
 
-// subzoneLabel is Istio's label of nodes for what is smaller than a zone.
-const subzoneLabel = "topology.istio.io/subzone"
-
 // nodeLabel is the value of a node's first label of the given ones.
 func nodeLabel(n *corev1.Node, labels ...string) string {
 	if n == nil {

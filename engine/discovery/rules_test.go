@@ -122,7 +122,7 @@ func TestSubsets(t *testing.T) {
 			for _, l := range c.workloads {
 				backing = append(backing, &workload{controller: &controller{template: &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: l}}}})
 			}
-			assert.Equal(t, c.want, subsets(backing))
+			assert.Equal(t, c.want, subsets(backing, []string{"service.istio.io/canonical-revision"}))
 		})
 	}
 }

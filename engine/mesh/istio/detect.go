@@ -41,8 +41,11 @@ func Detector() discovery.Detector {
 		ExportTo:      exportToOfService,
 		Machines:      machines,
 		Identities:    func(spec *discoveryv1.MeshSpec) string { return spec.Istio.TrustDomain },
-		RevisionName:  "revision",
-		Fix:           "restart it to get the sidecar of a running control plane, with its revision; each control plane needs its own revision",
+		// istio.io/api, label.ServiceCanonicalRevision and label.TopologySubzone.
+		InjectedLabels: []string{"service.istio.io/canonical-revision"},
+		SubzoneLabel:   "topology.istio.io/subzone",
+		RevisionName:   "revision",
+		Fix:            "restart it to get the sidecar of a running control plane, with its revision; each control plane needs its own revision",
 		Reads: discovery.Reads{
 			Annotations:    annotationsRead,
 			Env:            []string{revisionEnv, skipTrustDomain, multiRoot, sharedSettings, enableCA, externalCA, debounceAfter, debounceMax},
