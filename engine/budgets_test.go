@@ -80,7 +80,6 @@ var manyMethods = map[string]int{
 	"demo/local.Cluster":               64,
 	"engine/discovery.Index":           44,
 	"engine/explain.Index":             114,
-	"engine/policy.environment":        61,
 	"engine/policy.reconciler":         54,
 	"engine/registration.registration": 71,
 	"engine/registration.server":       52,

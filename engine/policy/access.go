@@ -9,19 +9,28 @@ import (
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/virtualmesh"
 )
 
-// accessRule says whom an AccessPolicy allows, never more than what is written.
+// sourceReader reads the sources of one AccessPolicy.
+type sourceReader struct {
+	inv      *inventory.Inventory
+	topology *virtualmesh.Topology
+	// issues are those of the sources that were read.
+	issues []snapshot.Issue
+}
+
+// readSources says whom an AccessPolicy allows, never more than what is written.
 // Sources that certificates cannot express are expanded to the known workloads; a
 // source that matches nobody allows nobody.
-func (env *environment) accessRule(p *networkingv1.AccessPolicy) (*snapshot.AccessRule, []snapshot.Issue) {
+func readSources(p *networkingv1.AccessPolicy, inv *inventory.Inventory, topology *virtualmesh.Topology) (*snapshot.AccessRule, []snapshot.Issue) {
+	r := &sourceReader{inv: inv, topology: topology}
 	rule := &snapshot.AccessRule{
 		Origin: snapshot.Origin{Ref: snapshot.RefOf(snapshot.AccessPolicy, p), Field: "sourceSelector"},
 		Policy: p,
 		Anyone: len(p.Spec.SourceSelector) == 0,
 		Paths:  p.Spec.AllowedPaths, Methods: p.Spec.AllowedMethods, Ports: p.Spec.AllowedPorts,
 	}
-	var issues []snapshot.Issue
 	for i := range p.Spec.SourceSelector {
 		s := &p.Spec.SourceSelector[i]
 		if inventory.NamesAnyone(s) {
@@ -30,11 +39,11 @@ func (env *environment) accessRule(p *networkingv1.AccessPolicy) (*snapshot.Acce
 		}
 		source := snapshot.Source{}
 		if m := s.KubeIdentityMatcher; m != nil {
-			env.matcherSource(m, &source, &issues)
+			r.addMatcher(m, &source)
 		}
 		if refs := s.KubeServiceAccountRefs; refs != nil {
 			for _, account := range refs.ServiceAccounts {
-				env.accountSource(account, &source, &issues)
+				r.addAccount(account, &source)
 			}
 		}
 		slices.SortFunc(source.Identities, compareIdentities)
@@ -42,9 +51,7 @@ func (env *environment) accessRule(p *networkingv1.AccessPolicy) (*snapshot.Acce
 		if inventory.NeedsBoth(s) {
 			issue := snapshot.Warnf(snapshot.SourceNarrowed, "write two selectors to allow callers that match either",
 				"a sourceSelector with both namespaces and service accounts allows only callers that match both").At("sourceSelector")
-			if !slices.Contains(issues, issue) {
-				issues = append(issues, issue)
-			}
+			r.report(issue)
 			if len(source.Identities) == 0 {
 				continue // an empty list of identities would allow everybody in the namespaces
 			}
@@ -56,13 +63,20 @@ func (env *environment) accessRule(p *networkingv1.AccessPolicy) (*snapshot.Acce
 	if rule.Anyone {
 		rule.Sources = nil
 	} else if len(rule.Sources) == 0 {
-		issues = append(issues, snapshot.Warnf(snapshot.SelectsNothing, "correct sourceSelector; until then the policy allows no caller",
+		r.report(snapshot.Warnf(snapshot.SelectsNothing, "correct sourceSelector; until then the policy allows no caller",
 			"sourceSelector matches no known identity").At("sourceSelector"))
 	}
-	return rule, issues
+	return rule, r.issues
 }
 
-func (env *environment) matcherSource(m *commonv1.KubeIdentityMatcher, source *snapshot.Source, issues *[]snapshot.Issue) {
+// report adds an issue, once.
+func (r *sourceReader) report(issue snapshot.Issue) {
+	if !slices.Contains(r.issues, issue) {
+		r.issues = append(r.issues, issue)
+	}
+}
+
+func (r *sourceReader) addMatcher(m *commonv1.KubeIdentityMatcher, source *snapshot.Source) {
 	if len(m.Clusters) == 0 {
 		source.Namespaces = append(source.Namespaces, m.Namespaces...)
 		return
@@ -72,7 +86,7 @@ func (env *environment) matcherSource(m *commonv1.KubeIdentityMatcher, source *s
 		namespaces = []string{""}
 	}
 	for _, cluster := range m.Clusters {
-		for _, domain := range env.clusterTrustDomains(cluster, issues) {
+		for _, domain := range r.trustDomains(cluster) {
 			for _, namespace := range namespaces {
 				source.Identities = append(source.Identities, snapshot.Identity{Cluster: cluster, TrustDomain: domain, Namespace: namespace})
 			}
@@ -80,14 +94,14 @@ func (env *environment) matcherSource(m *commonv1.KubeIdentityMatcher, source *s
 	}
 }
 
-func (env *environment) accountSource(account commonv1.ClusterObjectRef, source *snapshot.Source, issues *[]snapshot.Issue) {
+func (r *sourceReader) addAccount(account commonv1.ClusterObjectRef, source *snapshot.Source) {
 	clusters := []string{account.ClusterName}
 	if account.ClusterName == "" {
-		clusters = env.topology.Clusters()
+		clusters = r.topology.Clusters()
 	}
 	for _, cluster := range clusters {
-		for _, namespace := range env.accountNamespaces(account, cluster) {
-			for _, domain := range env.clusterTrustDomains(cluster, issues) {
+		for _, namespace := range r.accountNamespaces(account, cluster) {
+			for _, domain := range r.trustDomains(cluster) {
 				source.Identities = append(source.Identities, snapshot.Identity{
 					Cluster: cluster, TrustDomain: domain, Namespace: namespace, ServiceAccount: account.Name,
 				})
@@ -99,28 +113,25 @@ func (env *environment) accountSource(account commonv1.ClusterObjectRef, source 
 // accountNamespaces are the namespaces of a service account in a cluster. Identities
 // in certificates have no pattern for an account in any namespace, so an account
 // without a namespace means those in which workloads run under it.
-func (env *environment) accountNamespaces(account commonv1.ClusterObjectRef, cluster string) []string {
+func (r *sourceReader) accountNamespaces(account commonv1.ClusterObjectRef, cluster string) []string {
 	if account.Namespace != "" || account.Name == "" {
 		return []string{account.Namespace}
 	}
-	return env.inv.NamespacesOf(account.Name, cluster)
+	return r.inv.NamespacesOf(account.Name, cluster)
 }
 
-// clusterTrustDomains are those of a cluster's meshes. An unknown cluster has none and is
+// trustDomains are those of a cluster's meshes. An unknown cluster has none and is
 // one issue.
-func (env *environment) clusterTrustDomains(cluster string, issues *[]snapshot.Issue) []string {
-	domains := env.topology.TrustDomains(cluster)
+func (r *sourceReader) trustDomains(cluster string) []string {
+	domains := r.topology.TrustDomains(cluster)
 	if len(domains) > 0 {
 		return domains
 	}
-	if slices.ContainsFunc(env.topology.Meshes, func(m *snapshot.MeshPlan) bool { return m.Cluster == cluster }) {
+	if slices.ContainsFunc(r.topology.Meshes, func(m *snapshot.MeshPlan) bool { return m.Cluster == cluster }) {
 		return nil // its callers can only reach their own mesh
 	}
-	issue := snapshot.Warnf(snapshot.SelectsNothing, "correct sourceSelector, or register the cluster",
-		"no mesh was discovered in cluster %s, so no caller there can be allowed", cluster).At("sourceSelector")
-	if !slices.Contains(*issues, issue) {
-		*issues = append(*issues, issue)
-	}
+	r.report(snapshot.Warnf(snapshot.SelectsNothing, "correct sourceSelector, or register the cluster",
+		"no mesh was discovered in cluster %s, so no caller there can be allowed", cluster).At("sourceSelector"))
 	return nil
 }
 

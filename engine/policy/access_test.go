@@ -97,7 +97,7 @@ func TestAccessIsWhatIsWritten(t *testing.T) {
 	in, out := 0, 0
 	for seed := range int64(3000) {
 		p := &networkingv1.AccessPolicy{Spec: networkingv1.AccessPolicySpec{SourceSelector: randomSources(rand.New(rand.NewSource(seed)))}}
-		rule, _ := env.accessRule(p)
+		rule, _ := readSources(p, env.inv, env.topology)
 		for _, namespace := range accessNames[1:] {
 			for _, account := range accessNames[1:] {
 				for _, domain := range []string{"a", "b"} {

@@ -16,6 +16,8 @@ import (
 // access to all of its pods, so Destinations that share an account are evaluated
 // together.
 type accounts struct {
+	inv      *inventory.Inventory
+	topology *virtualmesh.Topology
 	// workloadsOf lists, by Destination, the indexes of the workloads that serve it.
 	workloadsOf map[int][]int
 	// destinationsOf lists, by workload, the Destinations that it serves.
@@ -27,8 +29,8 @@ type accounts struct {
 	groups map[int][]int
 	// of lists the workloads of each mesh.
 	of map[commonv1.ObjectRef][]int
-	// connections caches, by account, the pod ports that carry no requests.
-	connections map[accountKey]map[uint32]bool
+	// ports caches, by account, the pod ports that carry no requests.
+	ports map[accountKey]map[uint32]bool
 }
 
 type accountKey struct {
@@ -39,9 +41,10 @@ type accountKey struct {
 // newAccounts indexes the meshes that identify by account.
 func newAccounts(inv *inventory.Inventory, topology *virtualmesh.Topology) *accounts {
 	a := &accounts{
+		inv: inv, topology: topology,
 		workloadsOf: map[int][]int{}, destinationsOf: map[int][]int{}, pods: map[accountKey][]int{},
 		groups: map[int][]int{}, of: map[commonv1.ObjectRef][]int{},
-		connections: map[accountKey]map[uint32]bool{},
+		ports: map[accountKey]map[uint32]bool{},
 	}
 	type place struct {
 		mesh      commonv1.ObjectRef
@@ -73,12 +76,12 @@ func newAccounts(inv *inventory.Inventory, topology *virtualmesh.Topology) *acco
 			}
 		}
 	}
-	a.joinGroups(inv)
+	a.joinGroups()
 	return a
 }
 
 // joinGroups groups the Destinations that share an account.
-func (a *accounts) joinGroups(inv *inventory.Inventory) {
+func (a *accounts) joinGroups() {
 	destinations := sortedKeys(a.workloadsOf)
 	joined := map[int]int{} // each Destination to another one of its group, or to itself
 	groupOf := func(i int) int {
@@ -92,7 +95,7 @@ func (a *accounts) joinGroups(inv *inventory.Inventory) {
 	for _, i := range destinations {
 		joined[i] = i
 		for _, x := range a.workloadsOf[i] {
-			key := keyOf(inv.Workloads[x])
+			key := keyOf(a.inv.Workloads[x])
 			if other, ok := first[key]; ok {
 				joined[groupOf(i)] = groupOf(other)
 			} else {
@@ -117,11 +120,16 @@ func (a *accounts) members(i int) []int {
 	return []int{i}
 }
 
+// dialect is that of the mesh of a Destination; nil if it is in no mesh.
+func (a *accounts) dialect(i int) *snapshot.Dialect {
+	return dialectOf(a.topology, a.inv.Destinations[i])
+}
+
 // accountsOf are the accounts under which the pods of a Destination run, ascending.
-func (env *environment) accountsOf(i int) []snapshot.Account {
+func (a *accounts) accountsOf(i int) []snapshot.Account {
 	var out []snapshot.Account
-	for _, x := range env.accounts.workloadsOf[i] {
-		out = append(out, accountOf(env.inv.Workloads[x]))
+	for _, x := range a.workloadsOf[i] {
+		out = append(out, accountOf(a.inv.Workloads[x]))
 	}
 	slices.SortFunc(out, snapshot.Account.Compare)
 	return slices.Compact(out)

@@ -93,7 +93,7 @@ func (r *reconciler) planAccessPolicy(b *accessBinding) *snapshot.PolicyPlan {
 				unnamed[mesh] = append(slices.Clip(b.unsupportedFields(mesh.Dialect)), identityIssues(b.rule, mesh)...)
 				meshes = append(meshes, mesh)
 			}
-			issues := slices.Concat(unnamed[mesh], r.env.authorizationPolicyIssues(d, mesh), openGatewayIssues(d, mesh),
+			issues := slices.Concat(unnamed[mesh], r.env.byHand.accessIssues(d, mesh), openGatewayIssues(d, mesh),
 				identityLostIssues(r.states[i].plan, b.rule), r.states[i].shared.issuesOf(b.ref), relayIssues(r.states[i].plan, b.ref), pathIssues(b.rule, mesh),
 				connectionIssues(b.rule, d.Spec.KubeService, mesh), bareIssues(d), podPortIssues(b.rule, d))
 			if mesh.Dialect.ByAccount {

@@ -74,7 +74,7 @@ func (env *environment) newAccessBinding(p *networkingv1.AccessPolicy, old *acce
 	if old != nil {
 		b.plan = old.plan // to reuse
 	}
-	rule, issues := env.accessRule(p)
+	rule, issues := readSources(p, env.inv, env.topology)
 	b.rule = rule
 	if old != nil && reflect.DeepEqual(old.rule, rule) {
 		b.rule = old.rule
@@ -93,4 +93,13 @@ func (env *environment) newAccessBinding(p *networkingv1.AccessPolicy, old *acce
 		}
 	}
 	return b
+}
+
+// anyByIdentity reports whether any of the Destinations is in a mesh that identifies
+// callers by certificate, or there are no Destinations.
+func (env *environment) anyByIdentity(selected []int) bool {
+	return len(selected) == 0 || slices.ContainsFunc(selected, func(i int) bool {
+		mesh := env.topology.MeshOf(env.inv.Destinations[i])
+		return mesh == nil || !mesh.Dialect.ByAccount
+	})
 }

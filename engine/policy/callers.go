@@ -20,7 +20,7 @@ type callers struct {
 // callersIn expands a policy's sources to the accounts of a mesh: those that it
 // names, and for patterns those under which workloads run. The result is never more
 // than what is written.
-func (env *environment) callersIn(b *accessBinding, dialect *snapshot.Dialect, mesh *snapshot.MeshPlan) *callers {
+func (a *accounts) callersIn(b *accessBinding, dialect *snapshot.Dialect, mesh *snapshot.MeshPlan) *callers {
 	if c := b.callers[mesh.Ref]; c != nil {
 		return c
 	}
@@ -43,10 +43,10 @@ func (env *environment) callersIn(b *accessBinding, dialect *snapshot.Dialect, m
 		note("sourceSelector", snapshot.Omitted)
 	}
 	for i := range spec.SourceSelector {
-		env.noteSources(&spec.SourceSelector[i], mesh, note, func(a snapshot.Account) { c.accounts = append(c.accounts, a) })
+		noteSources(&spec.SourceSelector[i], mesh, note, func(a snapshot.Account) { c.accounts = append(c.accounts, a) })
 	}
-	for _, x := range env.accounts.of[commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}] {
-		workload := env.inv.Workloads[x]
+	for _, x := range a.of[commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}] {
+		workload := a.inv.Workloads[x]
 		account := accountOf(workload)
 		identity := &discoveryv1.KubernetesWorkload{Controller: workload.Spec.Kubernetes.Controller, ServiceAccountName: account.Name}
 		if inventory.SelectsIdentity(spec.SourceSelector, identity) {
@@ -65,7 +65,7 @@ func (env *environment) callersIn(b *accessBinding, dialect *snapshot.Dialect, m
 
 // noteSources calls note for the parts of a selector that are patterns or name
 // another cluster, and add for the accounts that it names in full.
-func (env *environment) noteSources(s *commonv1.IdentitySelector, mesh *snapshot.MeshPlan, note func(path, of string), add func(snapshot.Account)) {
+func noteSources(s *commonv1.IdentitySelector, mesh *snapshot.MeshPlan, note func(path, of string), add func(snapshot.Account)) {
 	const accounts = "sourceSelector.kubeServiceAccountRefs.serviceAccounts."
 	switch {
 	case inventory.NamesAnyone(s):

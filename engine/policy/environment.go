@@ -5,7 +5,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -28,14 +27,11 @@ type environment struct {
 	// oldest first.
 	backedBy   map[int][]*snapshot.VirtualDestinationPlan
 	defaultTLS *snapshot.WithOrigin[networkingv1.TLSMode]
-	// handWritten are the objects that users wrote for the meshes, by cluster.
-	// RefuseIntersecting is set if policies that conflict with them are rejected.
-	handWritten        map[string]*handWritten
-	refuseIntersecting bool
+	byHand     byHand
 	// services are the Services, by cluster.
 	services map[string]*clusterServices
 	// externals are the services outside all clusters, ascending by name.
-	externals []*discoveryv1.Destination
+	externals externalServices
 	// specIssues and requestKeys are caches of what follows from a spec alone.
 	specIssues  map[specKey][]snapshot.Issue
 	requestKeys map[*networkingv1.HttpMatcher]string

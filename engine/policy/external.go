@@ -33,9 +33,12 @@ func externals(before, stored []*discoveryv1.Destination) []*discoveryv1.Destina
 	return out
 }
 
-// external finds the Destination of an external service; nil if there is none.
-func (env *environment) external(ref commonv1.ObjectRef) *discoveryv1.Destination {
-	for _, d := range env.externals {
+// externalServices are services outside all clusters.
+type externalServices []*discoveryv1.Destination
+
+// find finds the Destination of an external service; nil if there is none.
+func (all externalServices) find(ref commonv1.ObjectRef) *discoveryv1.Destination {
+	for _, d := range all {
 		if d.Name == ref.Name && d.Namespace == ref.Namespace {
 			return d
 		}
@@ -53,13 +56,13 @@ func externalNotFound(field string, ref commonv1.ObjectRef) []snapshot.Issue {
 // resolveExternal finds an external service and its port for requests. A reference
 // has no port, so the service must have exactly one.
 func (c *fieldContext) resolveExternal(field string, to commonv1.ObjectRef) (snapshot.Target, []snapshot.Issue) {
-	d := c.env.external(to)
+	d := c.env.externals.find(to)
 	if d == nil {
 		return snapshot.Target{}, externalNotFound(field, to)
 	}
 	e := d.Spec.ExternalService
 	target := snapshot.Target{Destination: inventory.DestinationRef(d), Place: snapshot.PlaceOutside}
-	if issues := c.env.checkExternal(field, d); len(issues) > 0 {
+	if issues := c.env.externals.check(field, d); len(issues) > 0 {
 		return target, issues
 	}
 	target.Host = e.Hosts[0]
@@ -82,8 +85,8 @@ func (c *fieldContext) resolveExternal(field string, to commonv1.ObjectRef) (sna
 // not originate TLS, so HTTPS is not one of them.
 var requestProtocols = []string{"HTTP", "HTTP2", "GRPC"}
 
-// checkExternal checks the fields of an external service.
-func (env *environment) checkExternal(field string, d *discoveryv1.Destination) []snapshot.Issue {
+// check checks the fields of an external service.
+func (all externalServices) check(field string, d *discoveryv1.Destination) []snapshot.Issue {
 	e := d.Spec.ExternalService
 	var issues []snapshot.Issue
 	wrong := func(hint, format string, args ...any) {
@@ -93,7 +96,7 @@ func (env *environment) checkExternal(field string, d *discoveryv1.Destination) 
 		wrong("set spec.externalService.hosts", "the external service has no host")
 	}
 	for _, host := range e.Hosts {
-		switch other := env.hostTaken(d, host); {
+		switch other := all.hostTaken(d, host); {
 		case len(validation.IsDNS1123Subdomain(host)) > 0:
 			wrong("correct spec.externalService.hosts", "host %q of the external service is not a DNS name", host)
 		case strings.Contains(host+".", ".svc."):
@@ -130,8 +133,8 @@ func (env *environment) checkExternal(field string, d *discoveryv1.Destination) 
 
 // hostTaken names the older external service with the same host; empty if there is
 // none.
-func (env *environment) hostTaken(d *discoveryv1.Destination, host string) string {
-	for _, o := range env.externals {
+func (all externalServices) hostTaken(d *discoveryv1.Destination, host string) string {
+	for _, o := range all {
 		if o != d && inventory.CompareAge(o, d) < 0 && slices.Contains(o.Spec.ExternalService.Hosts, host) {
 			return o.Name + "." + o.Namespace
 		}
@@ -173,7 +176,7 @@ func (r *reconciler) planExternals() []*snapshot.ExternalPlan {
 
 func (r *reconciler) addExternals(found map[snapshot.Ref]*snapshot.ExternalPlan, mesh *snapshot.MeshPlan, targets *snapshot.WithOrigin[[]snapshot.Target]) {
 	for _, t := range targets.Value {
-		d := r.env.external(commonv1.ObjectRef{Name: t.Destination.Name, Namespace: t.Destination.Namespace})
+		d := r.env.externals.find(commonv1.ObjectRef{Name: t.Destination.Name, Namespace: t.Destination.Namespace})
 		if t.Place != snapshot.PlaceOutside || d == nil {
 			continue
 		}

@@ -37,10 +37,10 @@ func (g *grants) inForceOn(i int, policies []*accessBinding) (rules []*snapshot.
 	return rules, granted
 }
 
-// evaluateGrants evaluates the AccessPolicies on a group of Destinations, oldest
+// evaluate evaluates the AccessPolicies on a group of Destinations, oldest
 // first. A policy that would allow more than is written, alone or together with an
 // older one, is rejected on all Destinations that share the account.
-func (env *environment) evaluateGrants(members []int, attached []*attachments) *grants {
+func (a *accounts) evaluate(members []int, attached []*attachments) *grants {
 	out := &grants{issues: map[grantKey][]snapshot.Issue{}, grants: map[grantKey][]*snapshot.Grant{}, rules: map[grantKey]*snapshot.AccessRule{}}
 	var policies []*accessBinding
 	for _, i := range members {
@@ -52,12 +52,12 @@ func (env *environment) evaluateGrants(members []int, attached []*attachments) *
 		for _, i := range members {
 			if _, selected := slices.BinarySearch(b.selected, i); selected {
 				key := grantKey{b, i}
-				out.grants[key], out.issues[key] = env.grantsOn(b, i)
-				out.rules[key] = env.callersIn(b, env.dialect(i), env.topology.MeshOf(env.inv.Destinations[i])).rule
+				out.grants[key], out.issues[key] = a.grantsOn(b, i)
+				out.rules[key] = a.callersIn(b, a.dialect(i), a.topology.MeshOf(a.inv.Destinations[i])).rule
 			}
 		}
 	}
-	out.refuseKeptOut(env, members, attached)
+	out.refuseKeptOut(a, members, attached)
 	held := map[snapshot.Account][]*snapshot.Grant{}
 	for _, b := range policies {
 		var asked []*snapshot.Grant
@@ -72,7 +72,7 @@ func (env *environment) evaluateGrants(members []int, attached []*attachments) *
 		if len(at) == 0 {
 			continue
 		}
-		if issue, ok := env.grantConflict(env.dialect(members[0]), asked, held); ok {
+		if issue, ok := grantConflict(a.dialect(members[0]), asked, held); ok {
 			for _, key := range at {
 				out.issues[key] = append(out.issues[key], issue)
 			}
@@ -90,7 +90,7 @@ func (env *environment) evaluateGrants(members []int, attached []*attachments) *
 }
 
 // grantConflict finds a conflict among a policy's own grants, or with older ones.
-func (env *environment) grantConflict(dialect *snapshot.Dialect, asked []*snapshot.Grant, held map[snapshot.Account][]*snapshot.Grant) (snapshot.Issue, bool) {
+func grantConflict(dialect *snapshot.Dialect, asked []*snapshot.Grant, held map[snapshot.Account][]*snapshot.Grant) (snapshot.Issue, bool) {
 	first := map[snapshot.Account]*snapshot.Grant{}
 	for _, g := range asked {
 		// All earlier grants to the account have the ports of the first one.
@@ -119,9 +119,9 @@ func (env *environment) grantConflict(dialect *snapshot.Dialect, asked []*snapsh
 
 // grantsOn expands a policy on one Destination to grants, without regard to other
 // policies.
-func (env *environment) grantsOn(b *accessBinding, i int) ([]*snapshot.Grant, []snapshot.Issue) {
-	d := env.inv.Destinations[i]
-	mesh, dialect := env.topology.MeshOf(d), env.dialect(i)
+func (a *accounts) grantsOn(b *accessBinding, i int) ([]*snapshot.Grant, []snapshot.Issue) {
+	d := a.inv.Destinations[i]
+	mesh, dialect := a.topology.MeshOf(d), a.dialect(i)
 	service := d.Spec.KubeService
 	if mesh.Open {
 		support, _ := dialect.Of(snapshot.AccessPolicy, "destinationSelector", snapshot.OpenMesh)
@@ -132,24 +132,24 @@ func (env *environment) grantsOn(b *accessBinding, i int) ([]*snapshot.Grant, []
 		return nil, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported, hint,
 			"mesh %s allows all callers: %s", mesh.Ref.Name, support.Note).At("destinationSelector")}
 	}
-	to := env.accountsOf(i)
+	to := a.accountsOf(i)
 	if len(to) == 0 {
 		return nil, []snapshot.Issue{snapshot.Errorf(snapshot.SelectsNothing, "start its pods, or select the services with the pods",
 			"no workload of the mesh was discovered behind service %s, so there is no service account to allow access to", inventory.ServiceName(service.Ref)).At("destinationSelector")}
 	}
 	for _, account := range to {
-		if other := env.uncovered(b, accountKey{*d.Spec.Mesh, account}); other != (snapshot.Ref{}) {
+		if other := a.uncovered(b, accountKey{*d.Spec.Mesh, account}); other != (snapshot.Ref{}) {
 			return nil, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported, "use different service accounts for the services, or select all of them",
 				"it would also apply to workload %s, which runs under the same service account %s", other.Name, accountName(account)).At("destinationSelector").CausedBy(other)}
 		}
 	}
-	from := env.callersIn(b, dialect, mesh)
+	from := a.callersIn(b, dialect, mesh)
 	issues := slices.Clone(from.issues)
 	if len(from.accounts) == 0 {
 		return nil, append(issues, snapshot.Warnf(snapshot.SelectsNothing, "correct sourceSelector; until then the policy allows no caller",
 			"sourceSelector matches no service account of mesh %s", mesh.Ref.Name).At("sourceSelector"))
 	}
-	ports, portIssues := env.grantedPorts(b, i)
+	ports, portIssues := a.grantedPorts(b, i)
 	issues = append(issues, portIssues...)
 	if snapshot.HasErrors(portIssues) {
 		return nil, issues
@@ -172,17 +172,17 @@ func (env *environment) grantsOn(b *accessBinding, i int) ([]*snapshot.Grant, []
 
 // uncovered finds a workload that runs under an account and serves Destinations, none
 // of which the policy selects; the zero Ref if there is none.
-func (env *environment) uncovered(b *accessBinding, account accountKey) snapshot.Ref {
+func (a *accounts) uncovered(b *accessBinding, account accountKey) snapshot.Ref {
 	if ref, ok := b.uncovered[account]; ok {
 		return ref
 	}
 	var ref snapshot.Ref
-	for _, x := range env.accounts.pods[account] {
-		if !slices.ContainsFunc(env.accounts.destinationsOf[x], func(i int) bool {
+	for _, x := range a.pods[account] {
+		if !slices.ContainsFunc(a.destinationsOf[x], func(i int) bool {
 			_, selected := slices.BinarySearch(b.selected, i)
 			return selected
 		}) {
-			ref = snapshot.RefOf(snapshot.Workload, env.inv.Workloads[x])
+			ref = snapshot.RefOf(snapshot.Workload, a.inv.Workloads[x])
 			break
 		}
 	}
@@ -195,14 +195,14 @@ func (env *environment) uncovered(b *accessBinding, account accountKey) snapshot
 
 // grantedPorts are the pod ports that a policy opens; nil for all. A policy with
 // conditions on requests opens only ports on which the proxy sees requests.
-func (env *environment) grantedPorts(b *accessBinding, i int) ([]uint32, []snapshot.Issue) {
-	spec, service := &b.policy.Spec, env.inv.Destinations[i].Spec.KubeService
+func (a *accounts) grantedPorts(b *accessBinding, i int) ([]uint32, []snapshot.Issue) {
+	spec, service := &b.policy.Spec, a.inv.Destinations[i].Spec.KubeService
 	narrow := len(spec.AllowedPaths)+len(spec.AllowedMethods) > 0
 	condition := "allowedPaths"
 	if len(spec.AllowedPaths) == 0 {
 		condition = "allowedMethods"
 	}
-	if len(spec.AllowedPorts) == 0 && (!narrow || !env.anyConnections(i)) {
+	if len(spec.AllowedPorts) == 0 && (!narrow || !a.anyConnections(i)) {
 		return nil, nil
 	}
 	asked := spec.AllowedPorts
@@ -218,7 +218,7 @@ func (env *environment) grantedPorts(b *accessBinding, i int) ([]uint32, []snaps
 		if at := slices.IndexFunc(service.Ports, func(p discoveryv1.KubeServicePort) bool { return p.Port == port }); at >= 0 {
 			pod, _ = snapshot.PodPort(service, service.Ports[at])
 		}
-		if narrow && env.carriesConnections(i, pod) {
+		if narrow && a.carriesConnections(i, pod) {
 			closed = append(closed, strconv.FormatUint(uint64(port), 10))
 		} else {
 			open = append(open, pod)
@@ -241,49 +241,40 @@ func (env *environment) grantedPorts(b *accessBinding, i int) ([]uint32, []snaps
 
 // anyConnections reports whether the pods of a Destination's service accounts have a
 // port on which the proxy sees connections only.
-func (env *environment) anyConnections(i int) bool {
-	return slices.ContainsFunc(env.accountsOf(i), func(a snapshot.Account) bool {
-		return len(env.connections(accountKey{*env.inv.Destinations[i].Spec.Mesh, a})) > 0
+func (a *accounts) anyConnections(i int) bool {
+	return slices.ContainsFunc(a.accountsOf(i), func(of snapshot.Account) bool {
+		return len(a.connections(accountKey{*a.inv.Destinations[i].Spec.Mesh, of})) > 0
 	})
 }
 
 // carriesConnections reports whether the proxy sees connections only on a port of the
 // pods of a Destination's service accounts.
-func (env *environment) carriesConnections(i int, pod uint32) bool {
-	return slices.ContainsFunc(env.accountsOf(i), func(a snapshot.Account) bool {
-		return env.connections(accountKey{*env.inv.Destinations[i].Spec.Mesh, a})[pod]
+func (a *accounts) carriesConnections(i int, pod uint32) bool {
+	return slices.ContainsFunc(a.accountsOf(i), func(of snapshot.Account) bool {
+		return a.connections(accountKey{*a.inv.Destinations[i].Spec.Mesh, of})[pod]
 	})
 }
 
 // connections are the ports of an account's pods on which the proxy sees connections
 // only.
-func (env *environment) connections(account accountKey) map[uint32]bool {
-	if ports, known := env.accounts.connections[account]; known {
+func (a *accounts) connections(account accountKey) map[uint32]bool {
+	if ports, known := a.ports[account]; known {
 		return ports
 	}
 	ports := map[uint32]bool{}
-	for _, x := range env.accounts.pods[account] {
-		for _, destination := range env.accounts.destinationsOf[x] {
-			service := env.inv.Destinations[destination].Spec.KubeService
+	for _, x := range a.pods[account] {
+		for _, destination := range a.destinationsOf[x] {
+			service := a.inv.Destinations[destination].Spec.KubeService
 			for _, p := range service.Ports {
-				if !env.dialect(destination).IsHTTP(&p) {
+				if !a.dialect(destination).IsHTTP(&p) {
 					pod, _ := snapshot.PodPort(service, p)
 					ports[pod] = true
 				}
 			}
 		}
 	}
-	env.accounts.connections[account] = ports
+	a.ports[account] = ports
 	return ports
-}
-
-// anyByIdentity reports whether any of the Destinations is in a mesh that identifies
-// callers by certificate, or there are no Destinations.
-func (env *environment) anyByIdentity(selected []int) bool {
-	return len(selected) == 0 || slices.ContainsFunc(selected, func(i int) bool {
-		mesh := env.topology.MeshOf(env.inv.Destinations[i])
-		return mesh == nil || !mesh.Dialect.ByAccount
-	})
 }
 
 func accountName(a snapshot.Account) string { return cmp.Or(a.Name, "default") + "." + a.Namespace }

@@ -5,7 +5,6 @@ import (
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
-	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -46,11 +45,21 @@ func (h *handWritten) empty() bool {
 	return !slices.ContainsFunc(h.of, func(of snapshot.ByHand) bool { return of != nil && !of.Empty() })
 }
 
+// byHand is what users wrote for the meshes of all clusters.
+type byHand struct {
+	of map[string]*handWritten
+	// refuse: policies that conflict with it are rejected.
+	refuse bool
+}
+
+// on is what was written for the kind of a mesh, in its cluster; nil if that is nothing.
+func (h *byHand) on(mesh *snapshot.MeshPlan) snapshot.ByHand { return h.of[mesh.Cluster].on(mesh) }
+
 // updateHandWritten inspects the clusters again whose hand-written objects changed.
 func (r *reconciler) updateHandWritten(in *snapshot.Input) {
 	before := r.handWritten
 	r.handWritten = make(map[string]*handWritten, len(in.Clusters))
-	changed := r.env == nil || r.env.refuseIntersecting != in.RefuseIntersecting || len(before) != len(in.Clusters)
+	changed := r.env == nil || r.env.byHand.refuse != in.RefuseIntersecting || len(before) != len(in.Clusters)
 	for _, c := range in.Clusters {
 		was := before[c.Name]
 		if was != nil && was.holds(c) {
@@ -67,8 +76,7 @@ func (r *reconciler) updateHandWritten(in *snapshot.Input) {
 // handWrittenIssues lists the hand-written objects that configure the same as a
 // policy for a host: routes, or connections and subsets.
 func (c *fieldContext) handWrittenIssues() []snapshot.Issue {
-	env := c.env
-	hand := env.handWritten[c.viewer.Cluster].on(c.viewer)
+	hand := c.env.byHand.on(c.viewer)
 	if hand == nil {
 		return nil
 	}
@@ -82,14 +90,14 @@ func (c *fieldContext) handWrittenIssues() []snapshot.Issue {
 	var issues []snapshot.Issue
 	add := func(at hostPlace, list []snapshot.Intersection) {
 		for _, x := range list {
-			issues = append(issues, env.handWrittenIssue(x, at.decides(x.Ref.Namespace)))
+			issues = append(issues, c.env.byHand.issue(x, at.decides(x.Ref.Namespace)))
 		}
 	}
 	if at := c.place(c.index); routed && at.Host != "" {
 		at.Sources = c.sourceNamespaces()
 		add(at, hand.Routes(&at.HostQuery))
 	}
-	for _, i := range env.configuredDestinations(c.index, connected, c.spec.Policy) {
+	for _, i := range c.configuredDestinations(connected) {
 		if at := c.place(i); at.Host != "" {
 			add(at, hand.Connections(&at.HostQuery))
 		}
@@ -116,7 +124,7 @@ func (c *fieldContext) externalHosts(do func(*discoveryv1.Destination, string)) 
 		if to == nil {
 			continue
 		}
-		if d := c.env.external(*to); d != nil {
+		if d := c.env.externals.find(*to); d != nil {
 			for _, host := range d.Spec.ExternalService.Hosts {
 				do(d, host)
 			}
@@ -124,41 +132,40 @@ func (c *fieldContext) externalHosts(do func(*discoveryv1.Destination, string)) 
 	}
 }
 
-// configuredDestinations are the Destinations, by index, for which a policy on one of
-// them generates a DestinationRule: itself, and those whose subsets it uses.
-func (env *environment) configuredDestinations(self int, connected bool, p *networkingv1.Policy) []int {
+// configuredDestinations are the Destinations, by index, for which the policy generates a DestinationRule: itself, and those whose subsets it uses.
+func (c *fieldContext) configuredDestinations(connected bool) []int {
 	var out []int
 	if connected {
-		out = append(out, self)
+		out = append(out, c.index)
 	}
-	for _, t := range targets(p) {
+	for _, t := range targets(c.spec.Policy) {
 		if len(t.Subset) == 0 {
 			continue
 		}
-		if at, ok := env.inv.IndexOfService(commonv1.ClusterObjectRef{Name: t.Name, Namespace: t.Namespace, ClusterName: t.ClusterName}); ok {
+		if at, ok := c.env.inv.IndexOfService(commonv1.ClusterObjectRef{Name: t.Name, Namespace: t.Namespace, ClusterName: t.ClusterName}); ok {
 			out = append(out, at)
 		}
 	}
 	return out
 }
 
-// authorizationPolicyIssues reports what else says who may call a Destination, which may decide about it. An AccessPolicy that is
+// accessIssues reports what else says who may call a Destination, which may decide about it. An AccessPolicy that is
 // rejected because of that stays in force: removing it would allow more callers.
-func (env *environment) authorizationPolicyIssues(d *discoveryv1.Destination, mesh *snapshot.MeshPlan) []snapshot.Issue {
-	hand := env.handWritten[mesh.Cluster].on(mesh)
+func (h *byHand) accessIssues(d *discoveryv1.Destination, mesh *snapshot.MeshPlan) []snapshot.Issue {
+	hand := h.on(mesh)
 	if hand == nil {
 		return nil
 	}
 	var issues []snapshot.Issue
 	for _, x := range hand.Access(d.Spec.KubeService, mesh) {
-		issues = append(issues, env.handWrittenIssue(x, true))
+		issues = append(issues, h.issue(x, true))
 	}
 	return issues
 }
 
 // hostIntersections are the hand-written objects for a host that only generated ones make known in a mesh.
-func (env *environment) hostIntersections(host string, mesh *snapshot.MeshPlan) []snapshot.Intersection {
-	hand := env.handWritten[mesh.Cluster].on(mesh)
+func (h *byHand) hostIntersections(host string, mesh *snapshot.MeshPlan) []snapshot.Intersection {
+	hand := h.on(mesh)
 	if hand == nil {
 		return nil
 	}
@@ -167,9 +174,9 @@ func (env *environment) hostIntersections(host string, mesh *snapshot.MeshPlan) 
 }
 
 // hostIssues reports the hand-written objects for the host of a VirtualDestination in a mesh.
-func (env *environment) hostIssues(host string, mesh *snapshot.MeshPlan) []snapshot.Issue {
+func (h *byHand) hostIssues(host string, mesh *snapshot.MeshPlan) []snapshot.Issue {
 	var issues []snapshot.Issue
-	for _, x := range env.hostIntersections(host, mesh) {
+	for _, x := range h.hostIntersections(host, mesh) {
 		issues = append(issues, handWrittenWarning(x))
 	}
 	return issues
@@ -181,12 +188,12 @@ func handWrittenWarning(x snapshot.Intersection) snapshot.Issue {
 	return snapshot.Warnf(snapshot.HandWritten, x.Hint, "the hand-written %s %s", x.Ref, x.What).CausedBy(x.Ref)
 }
 
-// handWrittenIssue reports an object beside a TrafficPolicy or AccessPolicy: a warning, or an error if conflicts are rejected
+// issue reports an object beside a TrafficPolicy or AccessPolicy: a warning, or an error if conflicts are rejected
 // and the object may decide about what it conflicts with. A policy that was in force before stays in force.
-func (env *environment) handWrittenIssue(x snapshot.Intersection, decides bool) snapshot.Issue {
+func (h *byHand) issue(x snapshot.Intersection, decides bool) snapshot.Issue {
 	issue := handWrittenWarning(x)
 	switch {
-	case !env.refuseIntersecting:
+	case !h.refuse:
 	case decides:
 		issue.Severity = snapshot.Error
 		issue.Message += "; --disallow-intersecting-config rejects that"

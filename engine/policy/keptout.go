@@ -11,7 +11,7 @@ import (
 // refuseKeptOut rejects policies that would let in callers whom the policies on another
 // service over the same pods keep out. Policies count as they are written, also if they
 // are rejected for the same reason: none of two depends on the other.
-func (g *grants) refuseKeptOut(env *environment, members []int, attached []*attachments) {
+func (g *grants) refuseKeptOut(a *accounts, members []int, attached []*attachments) {
 	type question struct {
 		binding *accessBinding
 		account accountKey
@@ -24,11 +24,11 @@ func (g *grants) refuseKeptOut(env *environment, members []int, attached []*atta
 			if snapshot.HasErrors(g.issues[key]) || len(g.grants[key]) == 0 {
 				continue
 			}
-			for _, account := range env.accountsOf(i) {
-				q := question{b, accountKey{*env.inv.Destinations[i].Spec.Mesh, account}}
+			for _, account := range a.accountsOf(i) {
+				q := question{b, accountKey{*a.inv.Destinations[i].Spec.Mesh, account}}
 				issue, ok := known[q]
 				if !ok {
-					issue = g.keptOut(env, key, q.account, attached)
+					issue = g.keptOut(a, key, q.account, attached)
 					known[q] = issue
 				}
 				if issue != nil {
@@ -45,17 +45,17 @@ func (g *grants) refuseKeptOut(env *environment, members []int, attached []*atta
 
 // keptOut is the issue if the policies on some service over pods of an account do not
 // allow all that a grant to the account allows; nil if there is no such service.
-func (g *grants) keptOut(env *environment, key grantKey, account accountKey, attached []*attachments) *snapshot.Issue {
+func (g *grants) keptOut(a *accounts, key grantKey, account accountKey, attached []*attachments) *snapshot.Issue {
 	checked := map[int]bool{}
-	for _, x := range env.accounts.pods[account] {
-		for _, destination := range env.accounts.destinationsOf[x] {
+	for _, x := range a.pods[account] {
+		for _, destination := range a.destinationsOf[x] {
 			if checked[destination] {
 				continue
 			}
 			if checked[destination] = true; g.allowedOn(destination, g.grants[key][0], key.binding, attached[destination].access) {
 				continue
 			}
-			other := env.inv.Destinations[destination]
+			other := a.inv.Destinations[destination]
 			issue := snapshot.Errorf(snapshot.PodsShared, "select both services in one AccessPolicy, or give the services different pods and service accounts",
 				"it would let in callers to pods of service %s, under service account %s, whom the AccessPolicies on that service keep out",
 				inventory.ServiceName(other.Spec.KubeService.Ref), accountName(account.Account)).

@@ -49,7 +49,7 @@ func (c *fieldContext) unknownTargets() []snapshot.Issue {
 					issues = append(issues, virtualNotFound(field, at)...)
 				}
 			case d.StaticDestination != nil:
-				if c.env.external(*d.StaticDestination) == nil {
+				if c.env.externals.find(*d.StaticDestination) == nil {
 					issues = append(issues, externalNotFound(field, *d.StaticDestination)...)
 				}
 			case d.KubeService != nil:

@@ -91,7 +91,7 @@ func (p *Planner) Plan(in *snapshot.Input, discovered []*snapshot.Discovered) *s
 	r.updateHandWritten(in)
 	r.updateEnvironment(in)
 	r.servicesChanged = r.updateServices(in)
-	r.env.handWritten, r.env.refuseIntersecting, r.env.services = r.handWritten, in.RefuseIntersecting, r.services
+	r.env.byHand, r.env.services = byHand{r.handWritten, in.RefuseIntersecting}, r.services
 	r.bindPolicies()
 	r.bindVirtualDestinations()
 	r.readEnforced(in.Management)
@@ -349,7 +349,7 @@ func (r *reconciler) accessOn(i int, policies []*accessBinding) ([]*snapshot.Acc
 	}
 	granted := r.grants[members[0]]
 	if granted == nil {
-		granted = r.env.evaluateGrants(members, r.attached)
+		granted = r.env.accounts.evaluate(members, r.attached)
 		r.grants[members[0]] = granted
 	}
 	r.states[i].grants = granted

@@ -212,7 +212,7 @@ func overlaps(roots []int, selections map[int][]int) map[int]int {
 // or no longer do.
 func (env *environment) sidecarIssues(root int, members []int) []snapshot.Issue {
 	at := inventory.NamespaceOf(env.inv.Workloads[root].Spec.Kubernetes)
-	hand := env.handWritten[at.Cluster]
+	hand := env.byHand.of[at.Cluster]
 	if hand == nil {
 		return nil
 	}

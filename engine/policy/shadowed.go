@@ -84,7 +84,7 @@ func hidingIssues(env *environment) (issues []snapshot.Issue) {
 					issues = append(issues, snapshot.Warnf(snapshot.HostsHidden, "change it: services of other clusters are ServiceEntries in that namespace", "%s", by).On(vm.Ref, member.Ref))
 				}
 			}
-			hand := env.handWritten[member.Cluster].on(member)
+			hand := env.byHand.on(member)
 			if hand == nil {
 				continue
 			}
@@ -106,7 +106,7 @@ func (env *environment) shadowIssues(d *snapshot.DestinationPlan) []snapshot.Iss
 	}
 	var issues []snapshot.Issue
 	for _, mesh := range append([]*snapshot.MeshPlan{d.Mesh}, d.Federation.To...) {
-		for _, x := range env.hostIntersections(d.Federation.Hostname, mesh) {
+		for _, x := range env.byHand.hostIntersections(d.Federation.Hostname, mesh) {
 			x.Hint = "delete it: names below " + d.Mesh.HostnameSuffix + " are for meshctl"
 			issues = append(issues, handWrittenWarning(x).On(d.Federation.Origin.Ref, d.Ref))
 		}

@@ -106,10 +106,10 @@ func (env *environment) collectInputs(i int, traffic []*trafficBinding, stored *
 	if len(traffic) == 0 {
 		return in
 	}
-	in.stored, in.refuseIntersecting = stored, env.refuseIntersecting
+	in.stored, in.refuseIntersecting = stored, env.byHand.refuse
 	in.viewers = env.topology.Viewers(i)
 	for _, viewer := range in.viewers {
-		in.handWritten = append(in.handWritten, env.handWritten[viewer.Cluster])
+		in.handWritten = append(in.handWritten, env.byHand.of[viewer.Cluster])
 	}
 	last := lastGoodOf(stored)
 	in.policies = make([]*networkingv1.TrafficPolicy, 0, len(traffic))

@@ -6,13 +6,19 @@ import (
 	"strings"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/virtualmesh"
 )
 
 // dialect is that of the mesh of a Destination; nil if it is in no mesh.
 func (env *environment) dialect(self int) *snapshot.Dialect {
-	if mesh := env.topology.MeshOf(env.inv.Destinations[self]); mesh != nil {
+	return dialectOf(env.topology, env.inv.Destinations[self])
+}
+
+func dialectOf(t *virtualmesh.Topology, d *discoveryv1.Destination) *snapshot.Dialect {
+	if mesh := t.MeshOf(d); mesh != nil {
 		return mesh.Dialect
 	}
 	return nil

@@ -113,7 +113,7 @@ func (v *virtualDestination) newPlan(env *environment, address string, taken []*
 			}
 		}
 		if len(view.Issues) == 0 {
-			for _, issue := range env.hostIssues(plan.Hostname, mesh) {
+			for _, issue := range env.byHand.hostIssues(plan.Hostname, mesh) {
 				view.Issues = append(view.Issues, issue.On(v.ref, mesh.Ref))
 			}
 		}
