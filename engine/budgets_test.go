@@ -83,7 +83,6 @@ var manyMethods = map[string]int{
 	"engine/policy.reconciler":         54,
 	"engine/registration.registration": 71,
 	"engine/registration.server":       52,
-	"engine/virtualmesh.Topology":      41,
 	"tui.Model":                        50,
 }
 

@@ -13,7 +13,8 @@ import (
 
 // certificateSpec is what is asked of the agent of a member: a certificate of the root that
 // signs, and that all workloads trust the roots.
-func (t *Topology) certificateSpec(vm *networkingv1.VirtualMesh, member *snapshot.MeshPlan, agents string, signs *snapshot.Root, roots []*snapshot.Root) *certificatesv1.IssuedCertificateSpec {
+func (t *trustPlanner) certificateSpec(m *trustee, signs *snapshot.Root, roots []*snapshot.Root) *certificatesv1.IssuedCertificateSpec {
+	vm, member := t.plan.VirtualMesh, m.mesh
 	mtls := vm.Spec.MtlsConfig
 	ca := member.Dialect.CA
 	_, installation := snapshot.MeshType(&member.Mesh.Spec)
@@ -38,7 +39,7 @@ func (t *Topology) certificateSpec(vm *networkingv1.VirtualMesh, member *snapsho
 		spec.AgentCa = &certificatesv1.AgentCA{Vault: vault}
 	}
 	if mtls.AutoRestartPods {
-		spec.PodBounceDirective = &commonv1.ObjectRef{Name: member.Ref.Name, Namespace: agents}
+		spec.PodBounceDirective = &commonv1.ObjectRef{Name: member.Ref.Name, Namespace: m.facts.agents}
 	}
 	return spec
 }
@@ -93,7 +94,7 @@ func bundle(roots []*snapshot.Root) string {
 // restarts lists what the agent of a member may restart, in this order: the control plane,
 // the gateways that other clusters connect to, and what else has a proxy, by namespace.
 // Revisions of one control plane share a CA, so that the workloads of all count.
-func (t *Topology) restarts(member *snapshot.MeshPlan) *certificatesv1.PodBounceDirectiveSpec {
+func (t *trustPlanner) restarts(member *snapshot.MeshPlan) *certificatesv1.PodBounceDirectiveSpec {
 	ca := member.Dialect.CA
 	_, installation := snapshot.MeshType(&member.Mesh.Spec)
 	sync := func(namespace string) *certificatesv1.RootCertSync {
@@ -117,7 +118,7 @@ func (t *Topology) restarts(member *snapshot.MeshPlan) *certificatesv1.PodBounce
 		if w.Spec.Kubernetes == nil {
 			continue
 		}
-		if mesh := t.byRef[w.Spec.Mesh]; mesh != nil && mesh.Cluster == member.Cluster && mesh.Namespace == member.Namespace {
+		if mesh := t.meshes[w.Spec.Mesh]; mesh != nil && mesh.Cluster == member.Cluster && mesh.Namespace == member.Namespace {
 			namespaces = append(namespaces, w.Spec.Kubernetes.Controller.Namespace)
 		}
 	}

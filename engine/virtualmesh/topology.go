@@ -214,7 +214,7 @@ func (t *Topology) addVirtualMesh(vm *networkingv1.VirtualMesh, facts TrustFacts
 	}
 	shareGateways(plan)
 	plan.Issues = append(plan.Issues, t.federationSelectorIssues(plan)...)
-	plan.Trust = t.planTrust(plan, facts, pins)
+	plan.Trust = (&trustPlanner{plan: plan, facts: facts, settings: t.settings, inv: t.inv, meshes: t.byRef}).trust(pins)
 	plan.Issues = append(plan.Issues, mtlsIssues(plan)...)
 	plan.Issues = append(plan.Issues, trustDomainIssues(plan)...)
 	plan.Issues = append(plan.Issues, distinctIssues(plan)...)

@@ -7,7 +7,10 @@ import (
 	"strings"
 
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -35,14 +38,27 @@ type trustee struct {
 	stored string
 }
 
-// planTrust plans the common trust of a VirtualMesh; nil if it asks for none.
-func (t *Topology) planTrust(plan *snapshot.VirtualMeshPlan, facts TrustFacts, pins []snapshot.TrustPin) *snapshot.TrustPlan {
+// trustPlanner plans the common trust of one VirtualMesh.
+type trustPlanner struct {
+	plan  *snapshot.VirtualMeshPlan
+	facts TrustFacts
+	// roots are those of the trust model that it asks for; nil if they are not known.
+	roots    *snapshot.VirtualMeshRoots
+	settings *settingsv1.Settings
+	inv      *inventory.Inventory
+	meshes   map[commonv1.ObjectRef]*snapshot.MeshPlan
+}
+
+// trust is nil if the VirtualMesh asks for none.
+func (t *trustPlanner) trust(pins []snapshot.TrustPin) *snapshot.TrustPlan {
+	plan, facts := t.plan, t.facts
 	if plan.VirtualMesh.Spec.MtlsConfig.Issued() == nil {
 		return nil
 	}
 	roots, unused := rootsFor(plan.VirtualMesh, facts.rootsOf(plan.Ref))
+	t.roots = roots
 	trust := &snapshot.TrustPlan{Usage: usageOf(plan.VirtualMesh), Paused: plan.VirtualMesh.Annotations[snapshot.TrustPauseAnnotation] == "true", Unused: unused, Pins: pins}
-	members := t.trustees(plan, facts, roots)
+	members := t.trustees()
 	if roots == nil {
 		for _, m := range members {
 			m.keep()
@@ -50,7 +66,7 @@ func (t *Topology) planTrust(plan *snapshot.VirtualMeshPlan, facts TrustFacts, p
 		trust.Stored = facts.storedTrust(plan.Ref)
 	} else {
 		trust.Root, trust.Problem, trust.RootsRead = roots.Find(roots.Signs), roots.Problem, true
-		t.ask(plan, trust, roots, members)
+		t.ask(trust, members)
 		trust.Stage, trust.Message = stageOf(trust, roots, members)
 	}
 	for _, m := range members {
@@ -86,7 +102,8 @@ func rootsFor(vm *networkingv1.VirtualMesh, all *snapshot.VirtualMeshRoots) (roo
 
 // trustees are the members that have certificates of their own. Revisions of a control
 // plane share those of the first.
-func (t *Topology) trustees(plan *snapshot.VirtualMeshPlan, facts TrustFacts, roots *snapshot.VirtualMeshRoots) []*trustee {
+func (t *trustPlanner) trustees() []*trustee {
+	plan, facts, roots := t.plan, t.facts, t.roots
 	var out []*trustee
 	for _, mesh := range plan.Members {
 		if ok, _ := mesh.Dialect.Supports(snapshot.VirtualMesh, "mtlsConfig"); !ok || mesh.SharesNamespace || mesh.Dialect.CA == nil && !isLimited(plan.VirtualMesh) {
@@ -124,7 +141,8 @@ func (m *trustee) keep() {
 }
 
 // ask decides what is asked of the members.
-func (t *Topology) ask(plan *snapshot.VirtualMeshPlan, trust *snapshot.TrustPlan, roots *snapshot.VirtualMeshRoots, members []*trustee) {
+func (t *trustPlanner) ask(trust *snapshot.TrustPlan, members []*trustee) {
+	plan, roots := t.plan, t.roots
 	for _, m := range members {
 		m.Signs = signs(m, trust, roots, members)
 	}
@@ -146,14 +164,14 @@ func (t *Topology) ask(plan *snapshot.VirtualMeshPlan, trust *snapshot.TrustPlan
 		case isLimited(plan.VirtualMesh):
 			m.Spec = gatewayCertificateSpec(plan, m.mesh, root, trust.Roots)
 		case !asksForTrustDomains(plan):
-			m.Spec = t.certificateSpec(plan.VirtualMesh, m.mesh, m.facts.agents, root, trust.Roots)
+			m.Spec = t.certificateSpec(m, root, trust.Roots)
 		default:
 			pin := snapshot.PinOf(trust.Pins, m.mesh.Ref.Name)
 			if pin == nil {
 				m.keep()
 				continue
 			}
-			m.Spec = t.certificateSpec(plan.VirtualMesh, m.mesh, m.facts.agents, root, trust.Roots)
+			m.Spec = t.certificateSpec(m, root, trust.Roots)
 			m.Spec.Trust.TrustDomains = slices.Sorted(slices.Values(pin.Domains))
 			granted = snapshot.PinOf(roots.Pins, m.mesh.Ref.Name) != nil
 		}
