@@ -78,7 +78,6 @@ func within(t *testing.T, what string, most int, counted, exceptions map[string]
 // manyMethods are the types with more than maxMethods methods.
 var manyMethods = map[string]int{
 	"demo/local.Cluster":               64,
-	"engine/discovery.Index":           44,
 	"engine/explain.Index":             114,
 	"engine/policy.reconciler":         54,
 	"engine/registration.registration": 71,

@@ -13,7 +13,7 @@ import (
 // externalAddresses lists where a Service can be reached from outside its
 // cluster: each address once, IPs first, ascending. externalIPs are not among them: the
 // editor of a Service can write any address there, and status only the cluster.
-func (x *Index) externalAddresses(s *corev1.Service, backing []*workload) []discoveryv1.ExternalAddress {
+func (n nodes) externalAddresses(s *corev1.Service, backing []*workload) []discoveryv1.ExternalAddress {
 	var out []discoveryv1.ExternalAddress
 	switch s.Spec.Type {
 	case corev1.ServiceTypeLoadBalancer:
@@ -25,7 +25,7 @@ func (x *Index) externalAddresses(s *corev1.Service, backing []*workload) []disc
 			}
 		}
 	case corev1.ServiceTypeNodePort:
-		out = nodeAddresses(x.nodesOf(backing))
+		out = nodeAddresses(n.of(backing))
 	}
 	slices.SortFunc(out, func(a, b discoveryv1.ExternalAddress) int {
 		return cmp.Or(strings.Compare(a.DnsName, b.DnsName), strings.Compare(a.Ip, b.Ip))
@@ -33,14 +33,17 @@ func (x *Index) externalAddresses(s *corev1.Service, backing []*workload) []disc
 	return slices.Compact(out)
 }
 
-// nodesOf lists the nodes that run pods of the workloads, each once.
-func (x *Index) nodesOf(backing []*workload) []*corev1.Node {
+// nodes are those of a cluster, by name.
+type nodes map[string]*corev1.Node
+
+// of lists the nodes that run pods of the workloads, each once.
+func (n nodes) of(backing []*workload) []*corev1.Node {
 	var out []*corev1.Node
 	seen := map[string]bool{}
 	for _, wl := range backing {
 		for _, pod := range wl.controller.pods {
 			name := pod.Spec.NodeName
-			if node := x.nodes[name]; node != nil && !seen[name] {
+			if node := n[name]; node != nil && !seen[name] {
 				seen[name] = true
 				out = append(out, node)
 			}

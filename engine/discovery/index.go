@@ -32,7 +32,7 @@ type Index struct {
 
 	services    []*corev1.Service
 	pods        []*corev1.Pod
-	nodes       map[string]*corev1.Node
+	nodes       nodes
 	configMaps  map[key]*corev1.ConfigMap
 	unread      map[key]snapshot.Unread
 	controllers []*controller
@@ -109,7 +109,7 @@ func newIndex(c *snapshot.Cluster, opts Options) *Index {
 		labels:      discoveredLabels(namespace, c.Name),
 		services:    ordered(c.Services),
 		pods:        ordered(c.Pods),
-		nodes:       make(map[string]*corev1.Node, len(c.Nodes)),
+		nodes:       make(nodes, len(c.Nodes)),
 		configMaps:  make(map[key]*corev1.ConfigMap, len(c.ConfigMaps)),
 		unread:      make(map[key]snapshot.Unread, len(c.Unread)),
 		stored:      opts.Stored,

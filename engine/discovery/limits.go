@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -37,19 +38,19 @@ type candidate struct {
 
 // limitOn is the limit on a kind in each namespace, its field in Settings, what it counts,
 // and what holds for those beyond it.
-func (x *Index) limitOn(kind snapshot.Kind) (most int, field, word, effect string) {
+func limitOn(kind snapshot.Kind, limits settingsv1.DiscoveryLimits) (most int, field, word, effect string) {
 	if kind == snapshot.Workload {
-		return int(cmp.Or(x.limits.WorkloadsPerNamespace, defaultWorkloadsPerNamespace)), "discovery.limits.workloadsPerNamespace", "workload",
+		return int(cmp.Or(limits.WorkloadsPerNamespace, defaultWorkloadsPerNamespace)), "discovery.limits.workloadsPerNamespace", "workload",
 			"which no policy selects as callers"
 	}
-	return int(cmp.Or(x.limits.ServicesPerNamespace, defaultServicesPerNamespace)), "discovery.limits.servicesPerNamespace", "service",
+	return int(cmp.Or(limits.ServicesPerNamespace, defaultServicesPerNamespace)), "discovery.limits.servicesPerNamespace", "service",
 		"to which no policy applies, and which other clusters do not see"
 }
 
 // keepToLimit returns the candidates without the newest of those namespaces that have too
 // many, which it reports. What is stored stays in any case: policies may protect it.
 func (x *Index) keepToLimit(kind snapshot.Kind, all []candidate) []candidate {
-	most, field, word, effect := x.limitOn(kind)
+	most, field, word, effect := limitOn(kind, x.limits)
 	if len(all) <= most {
 		return all
 	}

@@ -68,12 +68,12 @@ func (x *Index) Region() string {
 	return r.most()
 }
 
-// regionOfWorkloads is the region of most pods of the workloads.
-func (x *Index) regionOfWorkloads(backing []*workload) string {
+// regionOf is the region of most pods of the workloads.
+func (n nodes) regionOf(backing []*workload) string {
 	var r regions
 	for _, wl := range backing {
 		for _, pod := range wl.controller.pods {
-			r.add(x.nodes[pod.Spec.NodeName])
+			r.add(n[pod.Spec.NodeName])
 		}
 	}
 	return r.most()
