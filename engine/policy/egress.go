@@ -10,7 +10,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// maxEgress bounds the Destinations of one Sidecar, far below the size limit of an
+// maxEgress bounds the Destinations of one Egress, far below the size limit of an
 // object.
 const maxEgress = 5000
 
@@ -36,7 +36,7 @@ func (e *egress) unusable() *snapshot.Issue {
 		return nil
 	case len(e.routed) > maxEgress:
 		issue = snapshot.Errorf(snapshot.FieldInvalid, "select fewer destinations",
-			"it depends on %d destinations, and a Sidecar can list at most %d", len(e.routed), maxEgress).At("destinationSelectors")
+			"it depends on %d destinations, and a %s can list at most %d", len(e.routed), e.mesh.Dialect.Egress, maxEgress).At("destinationSelectors")
 	case !slices.ContainsFunc(e.plan.Hosts, func(h snapshot.EgressHost) bool { return len(h.Origins) > 0 }):
 		issue = snapshot.Errorf(snapshot.SelectsNothing, "correct destinationSelectors; until then the proxies stay configured with every service",
 			"it cannot reach any of the selected destinations").At("destinationSelectors")

@@ -9,12 +9,12 @@ import (
 	"github.com/meshctl/meshctl/engine/discovery"
 )
 
-// keepWritten keeps in an object what the one that it replaces says of what the engine
+// reuseWritten keeps in an object what the one that it replaces says of what the engine
 // writes and reads again: the last enforced generation of a policy, what a discovered
 // object was made of, a virtual address. A translation that has not yet read what the
 // previous one wrote writes something else; if both were read here in turn, the two
 // would correct each other for ever.
-func keepWritten(before, now metav1.Object) {
+func reuseWritten(before, now metav1.Object) {
 	if before.GetUID() != now.GetUID() {
 		return
 	}

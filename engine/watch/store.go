@@ -137,7 +137,7 @@ func (s *store[T]) latest(k key) (base, before T) {
 func (s *store[T]) set(k key, object T) bool {
 	base, before := s.latest(k)
 	if !isNone(before) && !isNone(object) {
-		keepWritten(before, object)
+		reuseWritten(before, object)
 	}
 	if same(before, object) {
 		return false
