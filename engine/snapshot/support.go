@@ -155,6 +155,8 @@ type Dialect struct {
 	Principal func(trustDomain, namespace, account string) string
 	// CA is where control planes of the kind have what they sign with; nil if that cannot be exchanged.
 	CA *ControlPlaneCA
+	// Gateways is how the pods of gateways are labelled; may be nil.
+	Gateways *GatewayLabels
 	// ResolveHint says how to make callers of a mesh resolve any host name.
 	ResolveHint string
 	// TrustHint says how to make a mesh accept callers of other trust domains; apart: and

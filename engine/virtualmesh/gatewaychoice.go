@@ -71,13 +71,9 @@ func naming(selectors []commonv1.DestinationSelector) []commonv1.DestinationSele
 	return out
 }
 
-// hasGatewayRole reports whether a Service selects pods that are labelled as a gateway.
-func hasGatewayRole(d *discoveryv1.Destination) bool {
-	switch d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel] {
-	case eastWestGateway, ingressGateway, helmIngressGateway:
-		return true
-	}
-	return false
+// hasGatewayRole reports whether a Service of a mesh selects pods that are labelled as a gateway.
+func hasGatewayRole(mesh *snapshot.MeshPlan, d *discoveryv1.Destination) bool {
+	return mesh.Dialect.Gateways.Enters(d.Spec.KubeService.WorkloadSelectorLabels)
 }
 
 // ignoredGateways warns of Services that look like gateways of a member, or that a
@@ -96,9 +92,9 @@ func (t *gatewayChooser) ignoredGateways() []snapshot.Issue {
 			continue
 		}
 		// One of another role matters where access is denied by default.
-		looksLikeOne := hasGatewayRole(d) || mesh.DenyByDefault != nil && selectsOneOf(d.Spec.KubeService, t.gatewayPods)
+		looksLikeOne := hasGatewayRole(mesh, d) || mesh.DenyByDefault != nil && selectsOneOf(d.Spec.KubeService, t.gatewayPods)
 		for i := range t.selectors {
-			looksLikeOne = looksLikeOne || selectsGateway(&t.selectors[i], d)
+			looksLikeOne = looksLikeOne || selectsGateway(&t.selectors[i], mesh, d)
 		}
 		if looksLikeOne {
 			first = cmp.Or(first, d)

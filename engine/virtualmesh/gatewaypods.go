@@ -25,26 +25,19 @@ func (t *Topology) GatewayWorkloads() map[int]bool {
 	}
 	out := map[int]bool{}
 	for i, workload := range t.inv.Workloads {
-		if k := workload.Spec.Kubernetes; k != nil && isGatewayPod(k, selectors[inventory.NamespaceOf(k)]) {
+		if k := workload.Spec.Kubernetes; k != nil && t.isGatewayPod(workload, selectors[inventory.NamespaceOf(k)]) {
 			out[i] = true
 		}
 	}
 	return out
 }
 
-// gatewayNameLabel is on the pods of gateways that Istio deploys for a Gateway
-// of the Kubernetes Gateway API.
-const gatewayNameLabel = "gateway.networking.k8s.io/gateway-name"
-
-func isGatewayPod(k *discoveryv1.KubernetesWorkload, selectors []map[string]string) bool {
-	if k.Gateway {
-		return true
-	}
-	switch k.PodLabels[ingressLabel] {
-	case eastWestGateway, ingressGateway, helmIngressGateway, "egressgateway", "egress":
-		return true
-	}
-	return k.PodLabels[gatewayNameLabel] != "" ||
+// isGatewayPod reports whether the pods of a workload are gateways: by how they run, by their labels, or because one of the
+// selectors matches them.
+func (t *Topology) isGatewayPod(w *discoveryv1.Workload, selectors []map[string]string) bool {
+	k := w.Spec.Kubernetes
+	mesh := t.byRef[w.Spec.Mesh]
+	return k.Gateway || mesh != nil && mesh.Dialect.Gateways.Match(k.PodLabels) ||
 		slices.ContainsFunc(selectors, func(s map[string]string) bool { return inventory.MatchLabels(s, k.PodLabels) })
 }
 
@@ -52,7 +45,7 @@ func isGatewayPod(k *discoveryv1.KubernetesWorkload, selectors []map[string]stri
 // not federated: their pods accept connections as their Gateway objects say, not the
 // mutual TLS of callers in other clusters.
 func isGateway(mesh *snapshot.MeshPlan, d *discoveryv1.Destination, pods podLabels) bool {
-	return d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel] == eastWestGateway ||
+	return mesh.Dialect.Gateways.IsEastWest(d.Spec.KubeService.WorkloadSelectorLabels) ||
 		slices.ContainsFunc(mesh.Gateways, func(gw snapshot.GatewayPlan) bool { return gw.Destination.Name == d.Name }) ||
 		selectsOneOf(d.Spec.KubeService, pods)
 }
@@ -68,7 +61,7 @@ func selectsOneOf(service *discoveryv1.KubeService, pods podLabels) bool {
 func gatewaysOf(mesh *snapshot.MeshPlan, inv *inventory.Inventory, pods podLabels) (out []*discoveryv1.Destination) {
 	of := commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}
 	for _, d := range inv.Destinations {
-		if d.Spec.KubeService != nil && d.Spec.Mesh != nil && *d.Spec.Mesh == of && (hasGatewayRole(d) || selectsOneOf(d.Spec.KubeService, pods)) {
+		if d.Spec.KubeService != nil && d.Spec.Mesh != nil && *d.Spec.Mesh == of && (hasGatewayRole(mesh, d) || selectsOneOf(d.Spec.KubeService, pods)) {
 			out = append(out, d)
 		}
 	}
@@ -79,15 +72,15 @@ func gatewaysOf(mesh *snapshot.MeshPlan, inv *inventory.Inventory, pods podLabel
 type podLabels map[inventory.Namespace][]map[string]string
 
 // dividePods divides the workloads into gateways of all kinds, and others.
-func dividePods(inv *inventory.Inventory) (gateways, others podLabels) {
+func (t *Topology) dividePods() (gateways, others podLabels) {
 	gateways, others = podLabels{}, podLabels{}
-	for _, w := range inv.Workloads {
+	for _, w := range t.inv.Workloads {
 		k := w.Spec.Kubernetes
 		if k == nil {
 			continue
 		}
 		of := others
-		if isGatewayPod(k, nil) {
+		if t.isGatewayPod(w, nil) {
 			of = gateways
 		}
 		of[inventory.NamespaceOf(k)] = append(of[inventory.NamespaceOf(k)], k.PodLabels)

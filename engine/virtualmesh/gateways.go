@@ -10,22 +10,14 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-const (
-	// ingressLabel is the label by which Istio's charts mark gateways.
-	ingressLabel    = "istio"
-	eastWestGateway = "eastwestgateway"
-	ingressGateway  = "ingressgateway"
-	// helmIngressGateway is how the gateway chart marks a release istio-ingress.
-	helmIngressGateway = "ingress"
-	// defaultPortName is the gateway's port for connections from other clusters.
-	defaultPortName = "tls"
-)
+// defaultPortName is the gateway's port for connections from other clusters.
+const defaultPortName = "tls"
 
-// labelledGateways are the services that select pods with the gateway label, by mesh.
-func labelledGateways(inv *inventory.Inventory) map[commonv1.ObjectRef][]*discoveryv1.Destination {
+// labelledGateways are the services that select pods with the label of gateways, by mesh.
+func (t *Topology) labelledGateways() map[commonv1.ObjectRef][]*discoveryv1.Destination {
 	out := map[commonv1.ObjectRef][]*discoveryv1.Destination{}
-	for _, d := range inv.Destinations {
-		if d.Spec.KubeService != nil && d.Spec.Mesh != nil && d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel] != "" {
+	for _, d := range t.inv.Destinations {
+		if mesh := t.MeshOf(d); mesh != nil && d.Spec.KubeService != nil && mesh.Dialect.Gateways.RoleOf(d.Spec.KubeService.WorkloadSelectorLabels) != "" {
 			out[*d.Spec.Mesh] = append(out[*d.Spec.Mesh], d)
 		}
 	}
@@ -49,8 +41,12 @@ func (t *Topology) findGateways(federation *networkingv1.Federation, mesh *snaps
 		gateways = append(gateways, *gateway)
 	}
 	if len(candidates) == 0 {
-		issues = append(issues, snapshot.Errorf(snapshot.GatewayMissing,
-			"install an east-west gateway (pods labelled istio: eastwestgateway, a LoadBalancer or NodePort Service with a port named tls), or name one in federation.eastWestIngressGatewaySelectors",
+		hint := "name its gateway in federation.eastWestIngressGatewaySelectors"
+		if g := mesh.Dialect.Gateways; g != nil {
+			hint = "install an east-west gateway (pods labelled " + g.Role + ": " + g.EastWest +
+				", a LoadBalancer or NodePort Service with a port named " + defaultPortName + "), or name one in federation.eastWestIngressGatewaySelectors"
+		}
+		issues = append(issues, snapshot.Errorf(snapshot.GatewayMissing, hint,
 			"mesh %s has no gateway for traffic from other clusters", mesh.Ref.Name).At("federation"))
 	}
 	return gateways, issues
@@ -99,7 +95,7 @@ func (t *Topology) gatewayCandidates(selectors []commonv1.IngressGatewaySelector
 				continue
 			}
 			for i := range selectors {
-				if !selectsGateway(&selectors[i], d) {
+				if !selectsGateway(&selectors[i], mesh, d) {
 					continue
 				}
 				if choice := (&gatewayChooser{t, selectors[i : i+1], mesh}).chosen(d); choice != ignored {
@@ -110,16 +106,20 @@ func (t *Topology) gatewayCandidates(selectors []commonv1.IngressGatewaySelector
 		}
 		return found
 	}
-	detector := detectorFor(t.settings, mesh.Cluster)
+	detector := detectorFor(t.settings, mesh)
 	for _, d := range t.detectedGateways(mesh, detector) {
 		found = append(found, gatewayCandidate{d, detector.GatewayTlsPortName, false})
 	}
 	if len(found) > 0 {
 		return found
 	}
-	for _, role := range []string{eastWestGateway, ingressGateway} {
+	labels := mesh.Dialect.Gateways
+	if labels == nil {
+		return nil
+	}
+	for _, role := range []string{labels.EastWest, labels.Ingress[0]} {
 		for _, d := range t.gateways[of] {
-			if d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel] != role {
+			if labels.RoleOf(d.Spec.KubeService.WorkloadSelectorLabels) != role {
 				continue
 			}
 			if choice := (&gatewayChooser{t, nil, mesh}).chosen(d); choice != ignored {
@@ -135,12 +135,13 @@ func (t *Topology) gatewayCandidates(selectors []commonv1.IngressGatewaySelector
 
 // selectsGateway reports whether a selector matches. One without destinationSelectors
 // matches the labelled gateways.
-func selectsGateway(s *commonv1.IngressGatewaySelector, d *discoveryv1.Destination) bool {
+func selectsGateway(s *commonv1.IngressGatewaySelector, mesh *snapshot.MeshPlan, d *discoveryv1.Destination) bool {
 	if len(s.DestinationSelectors) > 0 {
 		return inventory.SelectsDestination(s.DestinationSelectors, d)
 	}
-	role := d.Spec.KubeService.WorkloadSelectorLabels[ingressLabel]
-	return role == eastWestGateway || role == ingressGateway
+	of := mesh.Dialect.Gateways
+	role := of.RoleOf(d.Spec.KubeService.WorkloadSelectorLabels)
+	return role != "" && (role == of.EastWest || role == of.Ingress[0])
 }
 
 func newGateway(c gatewayCandidate) (*snapshot.GatewayPlan, *snapshot.Issue) {
@@ -234,7 +235,7 @@ func (t *Topology) openGateways(vm *snapshot.VirtualMeshPlan) {
 			}
 			open(gw.Service, gw.Selector, gw.Addresses)
 		}
-		gateways := t.detectedGateways(mesh, detectorFor(t.settings, mesh.Cluster))
+		gateways := t.detectedGateways(mesh, detectorFor(t.settings, mesh))
 		chooser := &gatewayChooser{t, gatewaySelectors(vm.VirtualMesh), mesh}
 		for _, d := range gatewaysOf(mesh, t.inv, t.gatewayPods) {
 			if chooser.chosen(d) != ignored {

@@ -15,15 +15,15 @@ import (
 // everyCluster is the key of the detector for clusters that have none of their own.
 const everyCluster = "*"
 
-// detectorFor is the ingress gateway detector of the Settings for a cluster; nil if
+// detectorFor is the ingress gateway detector of the Settings for the cluster of a mesh; nil if
 // there is none. Fields that are not set for the cluster come from the detector for
 // all clusters.
-func detectorFor(s *settingsv1.Settings, cluster string) *settingsv1.IngressGatewayDetector {
+func detectorFor(s *settingsv1.Settings, mesh *snapshot.MeshPlan) *settingsv1.IngressGatewayDetector {
 	if s == nil || s.Spec.Discovery == nil || s.Spec.Discovery.Istio == nil {
 		return nil
 	}
 	detectors := s.Spec.Discovery.Istio.IngressGatewayDetectors
-	own, ok := detectors[cluster]
+	own, ok := detectors[mesh.Cluster]
 	all, forAll := detectors[everyCluster]
 	if !ok && !forAll {
 		return nil
@@ -32,7 +32,11 @@ func detectorFor(s *settingsv1.Settings, cluster string) *settingsv1.IngressGate
 		own.GatewayWorkloadLabels = all.GatewayWorkloadLabels
 	}
 	if len(own.GatewayWorkloadLabels) == 0 {
-		own.GatewayWorkloadLabels = map[string]string{ingressLabel: ingressGateway}
+		g := mesh.Dialect.Gateways
+		if g == nil {
+			return nil
+		}
+		own.GatewayWorkloadLabels = map[string]string{g.Role: g.Ingress[0]}
 	}
 	if own.GatewayTlsPortName == "" {
 		own.GatewayTlsPortName = all.GatewayTlsPortName

@@ -58,10 +58,10 @@ func New(
 		inv: inv, settings: settings, scope: scope,
 		byRef:        make(map[commonv1.ObjectRef]*snapshot.MeshPlan, len(inv.Meshes)),
 		trustDomains: map[string][]string{},
-		gateways:     labelledGateways(inv),
 	}
-	t.gatewayPods, t.otherPods = dividePods(inv)
 	t.addMeshes(dialects)
+	t.gateways = t.labelledGateways()
+	t.gatewayPods, t.otherPods = t.dividePods()
 	byAge := slices.Clone(virtualMeshes)
 	slices.SortFunc(byAge, func(a, b *networkingv1.VirtualMesh) int { return inventory.CompareAge(a, b) })
 	for _, vm := range byAge {

@@ -50,6 +50,12 @@ var dialect = &snapshot.Dialect{
 		Secret: "cacerts", ConfigMap: rootsName, Key: rootsKey,
 		Account: func(spec *discoveryv1.MeshSpec) string { return cmp.Or(spec.Istio.IstiodServiceAccount, istiodAccount) },
 	},
+	Gateways: &snapshot.GatewayLabels{
+		// The charts label istio: ingressgateway, and the gateway chart istio: NAME, without a prefix "istio-" of the release.
+		Role: "istio", EastWest: "eastwestgateway", Ingress: []string{"ingressgateway", "ingress"}, Egress: []string{"egressgateway", "egress"},
+		// On what istiod deploys for a Gateway of the Gateway API.
+		Deployed: "gateway.networking.k8s.io/gateway-name",
+	},
 	Unknown:     unknown,
 	ResolveHint: "set ISTIO_META_DNS_CAPTURE to \"true\" in its meshConfig.defaultConfig.proxyMetadata",
 	TrustHint: func(mesh, trustDomains string, apart bool) string {
