@@ -68,6 +68,9 @@ func (x *Index) addAccountOf(accounts map[string]bool, kinds []*detected, of can
 	}
 	if k := kindOf(kinds, of.mesh); k != nil {
 		if _, proxied := k.Sidecar(x, pod); !proxied {
+			if of.mesh.Ambient && (ambient{x}).modeOfPod(k, pod).IsAmbient() {
+				accounts[accountOf(&pod.Spec)] = true
+			}
 			return true // it has no certificate of the mesh, and callers in other meshes do not get its address
 		}
 	}

@@ -93,6 +93,7 @@ func (x *Index) meshOfService(kinds []*detected, s *corev1.Service, backing []*w
 func (x *Index) kubeService(kinds []*detected, c *candidate, name string) *discoveryv1.KubeService {
 	s, answering := c.service, c.workloads
 	return &discoveryv1.KubeService{
+		Ambient:                ambient{x}.serviceOf(kindOf(kinds, c.mesh), c),
 		Ref:                    commonv1.ClusterObjectRef{Name: s.Name, Namespace: s.Namespace, ClusterName: x.Cluster},
 		WorkloadSelectorLabels: s.Spec.Selector,
 		Labels:                 s.Labels,

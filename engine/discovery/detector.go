@@ -35,6 +35,8 @@ type Detector struct {
 	// ExportTo is what a Service says about the namespaces whose callers know it, as its mesh writes that; nil if nothing. Nil if
 	// Services never say that.
 	ExportTo func(*corev1.Service) []string
+	// Ambient finds pods that need no proxy of their own; nil if all do.
+	Ambient *AmbientDetector
 	// Machines are what users added to the mesh of a cluster that is no pod. Nil if there is no such thing.
 	Machines func(*snapshot.Cluster) []Machine
 	// Identities is equal for two meshes of the kind that give a service account the same
@@ -72,6 +74,8 @@ type ControlPlane struct {
 	// Ignores reports whether it reads nothing of a namespace; nil if it reads all. ReadHint says how to make it read one.
 	Ignores  func(*corev1.Namespace) bool
 	ReadHint string
+	// Ambient: its mesh has a data plane for pods without a proxy of their own.
+	Ambient bool
 	// Unread: its settings cannot be read and never were, so that its mesh is left out.
 	Unread bool
 

@@ -22,6 +22,7 @@ func (x *Index) endpointSubsets(kinds []*detected, c *candidate, name string) []
 	b := &endpointBuilder{Index: x, proxied: func(*corev1.Pod) bool { return true }}
 	if k := kindOf(kinds, c.mesh); k != nil {
 		b.proxied = func(pod *corev1.Pod) bool { _, ok := k.Sidecar(x, pod); return ok }
+		b.ambient = func(pod *corev1.Pod) bool { return c.mesh.Ambient && (ambient{x}).modeOfPod(k, pod).IsAmbient() }
 	}
 	families := map[endpointv1.AddressType]bool{}
 	for _, slice := range x.slices[keyOf(c.service)] {
@@ -49,7 +50,7 @@ func (x *Index) endpointSubsets(kinds []*detected, c *candidate, name string) []
 		out[i].Endpoints = slices.CompactFunc(out[i].Endpoints, func(a, b discoveryv1.Endpoint) bool { return a.IpAddress == b.IpAddress })
 	}
 	slices.SortFunc(out, func(a, b discoveryv1.EndpointSubset) int {
-		return cmp.Or(slices.CompareFunc(a.Ports, b.Ports, comparePorts), boolCompare(a.Machines, b.Machines), boolCompare(a.NoProxy, b.NoProxy))
+		return cmp.Or(slices.CompareFunc(a.Ports, b.Ports, comparePorts), boolCompare(a.Machines, b.Machines), boolCompare(a.NoProxy, b.NoProxy), boolCompare(a.Ambient, b.Ambient))
 	})
 	return out
 }
@@ -87,6 +88,8 @@ type endpointBuilder struct {
 	*Index
 	// proxied reports whether a pod runs a proxy of the mesh of the Service.
 	proxied func(*corev1.Pod) bool
+	// ambient reports whether a pod without one is in ambient mode; nil if none is.
+	ambient func(*corev1.Pod) bool
 	subsets []discoveryv1.EndpointSubset
 	// foreign are the addresses that are not those of pods, and bare is how many pods have no proxy.
 	foreign []string
@@ -105,7 +108,7 @@ type podPart struct {
 // addresses that are not those of pods have no proxy.
 func (b *endpointBuilder) addSlice(slice *endpointv1.EndpointSlice) {
 	ports := endpointPorts(slice)
-	at := [2]int{-1, -1} // with a proxy, and without
+	at := [3]int{-1, -1, -1} // with a proxy, without, and in ambient mode
 	for i := range slice.Endpoints {
 		from := &slice.Endpoints[i]
 		if !isReady(from) {
@@ -120,14 +123,18 @@ func (b *endpointBuilder) addSlice(slice *endpointv1.EndpointSlice) {
 			continue
 		}
 		without := 0
-		if pod == nil || !b.proxied(pod) {
+		switch {
+		case pod != nil && b.proxied(pod):
+		case pod != nil && b.ambient != nil && b.ambient(pod):
+			without = 2
+		default:
 			without = 1
 			if pod != nil {
 				b.bare++
 			}
 		}
 		if at[without] < 0 {
-			at[without] = b.subset(discoveryv1.EndpointSubset{Ports: ports, NoProxy: without == 1}, len(slice.Endpoints))
+			at[without] = b.subset(discoveryv1.EndpointSubset{Ports: ports, NoProxy: without > 0, Ambient: without == 2}, len(slice.Endpoints))
 		}
 		b.add(at[without], b.endpoint(slice.Namespace, pod, from), pod)
 	}
@@ -136,7 +143,7 @@ func (b *endpointBuilder) addSlice(slice *endpointv1.EndpointSlice) {
 // subset finds or adds the one that is like another one, but for endpoints.
 func (b *endpointBuilder) subset(like discoveryv1.EndpointSubset, size int) int {
 	at := slices.IndexFunc(b.subsets, func(s discoveryv1.EndpointSubset) bool {
-		return s.NoProxy == like.NoProxy && s.Machines == like.Machines && slices.Equal(s.Ports, like.Ports)
+		return s.NoProxy == like.NoProxy && s.Machines == like.Machines && s.Ambient == like.Ambient && slices.Equal(s.Ports, like.Ports)
 	})
 	if at < 0 {
 		at, like.Endpoints = len(b.subsets), make([]discoveryv1.Endpoint, 0, size)

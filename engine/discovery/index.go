@@ -10,6 +10,7 @@ import (
 	endpointv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -42,6 +43,8 @@ type Index struct {
 	podsByKey map[key]*corev1.Pod
 	// podsAt has the pods of a namespace by address; see podAt.
 	podsAt map[key]*corev1.Pod
+	// waypoints has those that Services ask for; see waypointOf.
+	waypoints map[key]*discoveryv1.Waypoint
 	// selectedBy are the labels by which Services of a namespace select pods.
 	selectedBy map[string]map[string]bool
 	// slices are the EndpointSlices of a Service.

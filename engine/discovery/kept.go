@@ -44,7 +44,7 @@ func (x *Index) keptControlPlanes(d *Detector, found []*ControlPlane, gone []str
 			Message: "its control plane is not there; what was written for its workloads stays for a while, in case it comes back",
 			Hint:    "install it again or, if it is gone for good, remove the mesh from its VirtualMesh, or delete the Mesh",
 		})
-		out = append(out, &ControlPlane{Mesh: mesh, Revision: revision, Default: standard})
+		out = append(out, &ControlPlane{Mesh: mesh, Revision: revision, Default: standard, Ambient: o.Spec.Istio != nil && o.Spec.Istio.Ambient != nil})
 	}
 	return out
 }

@@ -26,9 +26,14 @@ type workload struct {
 func (x *Index) findWorkloads(kinds []*detected) []*workload {
 	var found []candidate
 	orphans := make([]orphans, len(kinds))
+	ambient{x}.reportUnproven(kinds)
 	for _, ctl := range x.controllers {
 		if m := x.meshOfTemplate(kinds, ctl); m != nil && !ignores(x, m, ctl.ref.Namespace) {
 			found = append(found, candidate{source: ctl.source, mesh: m, controller: ctl})
+		}
+		if m := (ambient{x}).meshOfPods(kinds, ctl); m != nil && !ignores(x, m, ctl.ref.Namespace) {
+			found = append(found, candidate{source: ctl.source, mesh: m, controller: ctl})
+			continue
 		}
 		for i := range kinds {
 			c, ok := x.claimOf(&kinds[i].Detector, ctl.pods)
@@ -141,6 +146,7 @@ func (x *Index) newWorkload(kinds []*detected, given *names, ctl *controller, m 
 					PodLabels:          ctl.template.Labels,
 					OtherPodLabels:     otherLabels(ctl, x.selectedBy[ctl.ref.Namespace]),
 					Gateway:            of != nil && of.Gateway != nil && of.Gateway(&ctl.template.Spec),
+					DataPlaneMode:      ambient{x}.modeOf(of, ctl),
 					ServiceAccountName: ServiceAccount(&ctl.template.Spec),
 				},
 				Mesh: m.ref(),

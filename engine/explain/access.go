@@ -24,6 +24,10 @@ type Access struct {
 	inFront bool
 	// NoProxy says how many of the pods run no proxy of the mesh, so that nothing keeps anyone out there; empty if all do.
 	NoProxy string `json:"noProxy,omitempty"`
+	// Ambient says which of its pods are in ambient mode, and that what decides there is not followed; empty if none are.
+	Ambient string `json:"ambient,omitempty"`
+	// unknown: none of its pods has a proxy of its own, and it is not certain that they let nobody in.
+	unknown bool
 	// Gateway: it lets other clusters or the outside in, so that it stays open
 	// where access is denied by default.
 	Gateway bool `json:"gateway,omitempty"`
@@ -68,10 +72,14 @@ const (
 	AccessByPolicies AccessMode = "policies"
 	// AccessByHand: no AccessPolicy decides, but what users wrote does.
 	AccessByHand AccessMode = "by hand"
+	// AccessAmbient: what decides in ambient mode is not followed.
+	AccessAmbient AccessMode = "ambient"
 )
 
 func (o *outside) accessMode(d *snapshot.DestinationPlan) AccessMode {
 	switch {
+	case snapshot.AllAmbient(d.Destination.Spec.KubeService) && (d.Open() != snapshot.OpenNot || len(d.Access) > 0 || len(o.access(d)) > 0):
+		return AccessAmbient
 	case d.Open() != snapshot.OpenNot && o.closedInFront(d):
 		return AccessByPolicies
 	case d.Open() != snapshot.OpenNot && len(o.access(d)) > 0:
@@ -116,10 +124,12 @@ func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
 			a.NoProxy = snapshot.NoProxyText(bare, all)
 		}
 	}
+	a.Ambient = ambientText(d)
 	if open == snapshot.OpenNot {
 		a.restrict(d)
 	}
 	gate := x.gateTo(d)
+	a.unknown = gate.unknown()
 	for _, c := range gate.calls {
 		for _, o := range c.group.others {
 			if !slices.Contains(a.SharedWith, o.Ref) {
@@ -190,6 +200,12 @@ type gateCall struct {
 	snapshot.Call
 	group *podGroup
 	port  uint32
+}
+
+// unknown reports whether all pods are in ambient mode, and some may let somebody in.
+func (g *gate) unknown() bool {
+	return !slices.ContainsFunc(g.calls, func(c gateCall) bool { return c.group.ambient == "" }) && snapshot.AllAmbient(g.d.Destination.Spec.KubeService) &&
+		(g.d.Mesh == nil || slices.ContainsFunc(g.calls, func(c gateCall) bool { return c.group.toAmbient(g.d, g.d.Mesh, c.Call).verdict == Unknown }))
 }
 
 func (x *Index) gateTo(d *snapshot.DestinationPlan) *gate {
@@ -325,12 +341,18 @@ func (a Access) sections() []Section {
 	if a.NoProxy != "" {
 		out[0].Text += " Of its pods, " + a.NoProxy + "."
 	}
+	if a.Ambient != "" && !a.unknown {
+		out[0].Text += " But " + a.Ambient + "."
+	}
 	return out
 }
 
 func (a Access) callerSections() []Section {
 	s := Section{Title: "Who may call it"}
 	switch {
+	case a.unknown:
+		s.Text = "Not known: " + a.Ambient + "."
+		return []Section{s}
 	case a.Gateway:
 		s.Text = "Anyone: it is a gateway, and stays open where access is denied by default."
 		return []Section{s}

@@ -107,8 +107,11 @@ func (x *Index) shortTargets(r *snapshot.Route) string {
 
 // callersAnswer says who may call: "productpage-v1 only; 12 refused".
 func (x *Index) callersAnswer(a *Access) string {
+	if a.unknown {
+		return "not known: " + a.Ambient
+	}
 	if a.Default == Allow && len(a.ByHand)+len(a.SharedWith) == 0 {
-		return "anyone" + prefixed("; ", a.NoProxy)
+		return "anyone" + prefixed("; ", a.NoProxy) + prefixed("; but ", a.Ambient)
 	}
 	who := "nobody"
 	switch n := len(a.Callers); {
@@ -124,7 +127,7 @@ func (x *Index) callersAnswer(a *Access) string {
 	if a.Refused > 0 {
 		who += fmt.Sprintf("; %d refused", a.Refused)
 	}
-	return who + prefixed("; ", a.NoProxy)
+	return who + prefixed("; ", a.NoProxy) + prefixed("; but ", a.Ambient)
 }
 
 // callerName is a workload's name where one cluster runs it, and else with its cluster.

@@ -26,6 +26,9 @@ func namesAllCallers(p *snapshot.PolicyPlan) bool { return p.WorkloadCount == le
 
 // selectsCaller reports whether a policy selects a workload as a caller.
 func (x *Index) selectsCaller(p *snapshot.PolicyPlan, ref snapshot.Ref, o *discoveryv1.Workload) bool {
+	if p.Ref.Kind == snapshot.TrafficPolicy && modeOf(o).IsAmbient() {
+		return false
+	}
 	if namesAllCallers(p) {
 		_, found := slices.BinarySearchFunc(p.Workloads, ref, snapshot.Ref.Compare)
 		return found
@@ -75,6 +78,9 @@ func (x *Index) policiesByCaller() func(snapshot.Ref, *discoveryv1.Workload) int
 	return func(ref snapshot.Ref, o *discoveryv1.Workload) int {
 		mesh := x.meshOf(o)
 		n := named[ref] + ofMesh[mesh]
+		if modeOf(o).IsAmbient() { // no TrafficPolicy is for them
+			return countAccess(x, ref, o)
+		}
 		for _, a := range others {
 			if a.meshes[mesh] && matchesCaller(a.policy, o) {
 				n++

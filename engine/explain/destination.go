@@ -18,6 +18,9 @@ type Destination struct {
 	Mesh *snapshot.Ref `json:"mesh,omitempty"`
 	// Frozen says why the service's cluster cannot be reached, so that nothing is changed there; empty if it can.
 	Frozen string `json:"unreachable,omitempty"`
+	// Mode says how far its pods are in ambient mode, and Waypoint which waypoint it asks for; empty for sidecars, and for none.
+	Mode     string `json:"mode,omitempty"`
+	Waypoint string `json:"waypoint,omitempty"`
 	// Host is the service's name in its own cluster.
 	Host       string      `json:"host"`
 	Ports      []Port      `json:"ports"`
@@ -93,8 +96,12 @@ func (x *Index) destination(d *snapshot.DestinationPlan) *Destination {
 		out.Mesh = &d.Mesh.Ref
 		out.Failovers = x.failovers(d.Mesh, &d.Ref)
 		out.NotEvaluated = append(append(otherPods(d.Mesh), x.outside.defaultSettings(d.Mesh)...), x.outside.filtersOfPods(d)...)
+		if text := ambientCallers(x, d.Mesh); text != "" {
+			out.NotEvaluated = append(out.NotEvaluated, text)
+		}
 	}
 	if k := d.Destination.Spec.KubeService; k != nil {
+		out.Mode, out.Waypoint = snapshot.AmbientText(k), snapshot.WaypointText(k)
 		out.Service = &snapshot.Ref{Kind: snapshot.Service, Cluster: k.Ref.ClusterName, Namespace: k.Ref.Namespace, Name: k.Ref.Name}
 		out.Frozen = x.frozenReason(k.Ref.ClusterName)
 		for _, p := range k.Ports {
@@ -206,7 +213,7 @@ func (d *Destination) Page() Page {
 		Title: "Destination " + shortName(d.Ref),
 		Sections: []Section{facts("",
 			[2]string{"Requests go", d.Answer.Requests}, [2]string{"Callers", d.Answer.Callers}, [2]string{"Service", service}, [2]string{"Host", d.Host}, [2]string{"Ports", ports},
-			[2]string{"Mesh", mesh}, [2]string{"Unreachable", d.Frozen}, [2]string{"Not evaluated", strings.Join(d.NotEvaluated, "; ")},
+			[2]string{"Mesh", mesh}, [2]string{"Mode", d.Mode}, [2]string{"Waypoint", d.Waypoint}, [2]string{"Unreachable", d.Frozen}, [2]string{"Not evaluated", strings.Join(d.NotEvaluated, "; ")},
 		)},
 		Issues: d.Issues,
 	}

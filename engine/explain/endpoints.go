@@ -18,6 +18,8 @@ type Endpoint struct {
 	Labels         map[string]string `json:"labels,omitempty"`
 	// NoProxy: it runs no proxy of the mesh.
 	NoProxy bool `json:"noProxy,omitempty"`
+	// Ambient: it is in ambient mode.
+	Ambient bool `json:"ambient,omitempty"`
 	// Machine: it is no pod, but a WorkloadEntry.
 	Machine bool `json:"machine,omitempty"`
 }
@@ -62,7 +64,7 @@ func (x *Index) endpoints(d *snapshot.DestinationPlan) []Endpoint {
 			if l := e.SubLocality; l != nil {
 				zone = strings.Trim(l.Zone+"/"+l.SubZone, "/")
 			}
-			out = append(out, Endpoint{Address: e.IpAddress, OtherAddresses: e.OtherAddresses, Zone: zone, Labels: e.Labels, NoProxy: part.NoProxy && !part.Machines, Machine: part.Machines})
+			out = append(out, Endpoint{Address: e.IpAddress, OtherAddresses: e.OtherAddresses, Zone: zone, Labels: e.Labels, NoProxy: part.NoProxy && !part.Machines && !part.Ambient, Ambient: part.Ambient, Machine: part.Machines})
 		}
 	}
 	return out
@@ -105,7 +107,7 @@ func endpointsSection(list []Endpoint) Section {
 		return s
 	}
 	s.Header = []string{"ADDRESS", "ZONE", "LABELS"}
-	unlike := slices.ContainsFunc(list, func(e Endpoint) bool { return e.NoProxy || e.Machine })
+	unlike := slices.ContainsFunc(list, func(e Endpoint) bool { return e.NoProxy || e.Machine || e.Ambient })
 	if unlike {
 		s.Header = append(s.Header, "PROXY")
 	}
@@ -114,6 +116,8 @@ func endpointsSection(list []Endpoint) Section {
 		switch {
 		case e.Machine:
 			row = append(row, "WorkloadEntry")
+		case e.Ambient:
+			row = append(row, "ztunnel")
 		case e.NoProxy:
 			row = append(row, "none")
 		case unlike:

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -22,8 +23,10 @@ type DestinationItem struct {
 	// FederatedAs is its host name in other meshes.
 	FederatedAs string `json:"federatedAs,omitempty"`
 	// Endpoints are the pods behind it that are ready.
-	Endpoints int              `json:"endpoints"`
-	Issues    []snapshot.Issue `json:"issues"`
+	Endpoints int `json:"endpoints"`
+	// Mode is how its pods take part in the mesh; empty for sidecars, and for other gateways.
+	Mode   string           `json:"mode,omitempty"`
+	Issues []snapshot.Issue `json:"issues"`
 
 	plan *snapshot.DestinationPlan
 }
@@ -74,6 +77,9 @@ func (x *Index) destinationItems() []DestinationItem {
 		}
 		if k := d.Destination.Spec.KubeService; k != nil {
 			item.Service = &snapshot.Ref{Kind: snapshot.Service, Cluster: k.Ref.ClusterName, Namespace: k.Ref.Namespace, Name: k.Ref.Name}
+			if k.Ambient != nil {
+				item.Mode = modeWord(k.Ambient.Mode)
+			}
 			for _, p := range k.Ports {
 				item.Ports = append(item.Ports, p.Port)
 			}
@@ -119,8 +125,12 @@ func (x *Index) Destinations() Table {
 		text("NAME", 5, func(d *DestinationItem) string { return d.Ref.Name }),
 		text("ISSUES", 0, func(d *DestinationItem) string { return worst(d.Issues) }),
 	}
-	const empty = "No service of a mesh was discovered. A service is discovered when its pods have a sidecar."
-	return newTable(empty, columns, x.destinationItems(), func(d *DestinationItem) Row {
+	items := x.destinationItems()
+	if slices.ContainsFunc(items, func(d DestinationItem) bool { return d.Mode != "" }) {
+		columns = slices.Insert(columns, 6, text("MODE", 2, func(d *DestinationItem) string { return d.Mode }))
+	}
+	const empty = "No service of a mesh was discovered. A service is discovered when its pods have a sidecar, or are in ambient mode."
+	return newTable(empty, columns, items, func(d *DestinationItem) Row {
 		row := Row{Key: d.Ref.Name, Ref: d.Ref}
 		if k := d.plan.Destination.Spec.KubeService; k != nil {
 			row.Clusters, row.Labels = []string{k.Ref.ClusterName}, k.Labels

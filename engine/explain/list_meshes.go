@@ -15,6 +15,8 @@ type MeshItem struct {
 	// Health is that of the cluster.
 	Health      snapshot.Health `json:"health"`
 	Type        string          `json:"type"`
+	// DataPlanes says which data planes it has, if it has not only sidecars.
+	DataPlanes string `json:"dataPlanes,omitempty"`
 	Version     string          `json:"version,omitempty"`
 	TrustDomain string          `json:"trustDomain"`
 	VirtualMesh *snapshot.Ref   `json:"virtualMesh,omitempty"`
@@ -51,6 +53,9 @@ func (x *Index) meshItems(facts map[string]ClusterFacts) []MeshItem {
 				Ref: m.Ref, Cluster: c.Ref.Name, Health: c.Health, Type: kind, Version: installation.Version, TrustDomain: m.TrustDomain,
 				Gateways: gatewayAddresses(m), Workloads: workloads[m.Ref], Destinations: destinations[m.Ref],
 				Issues: x.meshIssues(m, c, len(meshes[c.Ref.Name]) == 1), in: c, labels: m.Mesh.Labels,
+			}
+			if istio := m.Mesh.Spec.Istio; istio != nil {
+				item.DataPlanes = dataPlanes(istio.Ambient)
 			}
 			if m.VirtualMesh != nil {
 				ref := snapshot.RefOf(snapshot.VirtualMesh, m.VirtualMesh)
@@ -113,7 +118,12 @@ func meshTable(empty string, items []MeshItem, facts map[string]ClusterFacts, by
 	inCluster := func(m *MeshItem) *ClusterItem { return m.in }
 	columns := slices.Concat(lift(clusterColumns(), inCluster), []column[MeshItem]{
 		text("MESH", 0, func(m *MeshItem) string { return m.Ref.Name }),
-		text("TYPE", 1, func(m *MeshItem) string { return m.Type }),
+		text("TYPE", 1, func(m *MeshItem) string {
+			if m.DataPlanes != "" {
+				return m.Type + ", ambient"
+			}
+			return m.Type
+		}),
 		text("VERSION", 1, func(m *MeshItem) string { return m.Version }),
 		number("WORKLOADS", 2, func(m *MeshItem) string { return countIn(m, m.Workloads) }),
 		number("DESTINATIONS", 2, func(m *MeshItem) string { return countIn(m, m.Destinations) }),

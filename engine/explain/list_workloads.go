@@ -2,6 +2,7 @@ package explain
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
@@ -15,6 +16,8 @@ type WorkloadItem struct {
 	Controller     *snapshot.Ref `json:"controller,omitempty"`
 	ServiceAccount string        `json:"serviceAccount"`
 	Mesh           string        `json:"mesh"`
+	// Mode is how its pods take part in the mesh; empty for sidecars, and for other gateways.
+	Mode string `json:"mode,omitempty"`
 	// Policies are how many select it as a caller.
 	Policies int              `json:"policies"`
 	Issues   []snapshot.Issue `json:"issues"`
@@ -30,7 +33,7 @@ func (x *Index) workloadItems() []WorkloadItem {
 		item := WorkloadItem{Ref: ref, ServiceAccount: account(o), Mesh: o.Spec.Mesh.Name, Policies: policies(ref, o), Issues: x.issuesOf(ref)}
 		if k := o.Spec.Kubernetes; k != nil {
 			item.Controller = controllerOf(ref, k)
-			item.labels = k.PodLabels
+			item.labels, item.Mode = k.PodLabels, modeWord(k.DataPlaneMode)
 		}
 		items = append(items, item)
 	}
@@ -56,8 +59,12 @@ func (x *Index) Workloads() Table {
 		text("NAME", 4, func(o *WorkloadItem) string { return o.Ref.Name }),
 		text("ISSUES", 0, func(o *WorkloadItem) string { return worst(o.Issues) }),
 	}
-	const empty = "No workload was discovered. A workload is discovered when its pods have a sidecar."
-	return newTable(empty, columns, x.workloadItems(), func(o *WorkloadItem) Row {
+	items := x.workloadItems()
+	if slices.ContainsFunc(items, func(o WorkloadItem) bool { return o.Mode != "" }) {
+		columns = slices.Insert(columns, 5, text("MODE", 2, func(o *WorkloadItem) string { return o.Mode }))
+	}
+	const empty = "No workload was discovered. A workload is discovered when its pods have a sidecar, or are in ambient mode."
+	return newTable(empty, columns, items, func(o *WorkloadItem) Row {
 		row := Row{Key: o.Ref.Name, Ref: o.Ref, Labels: o.labels}
 		if o.Controller != nil {
 			row.Clusters = []string{o.Controller.Cluster}

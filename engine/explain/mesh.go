@@ -29,6 +29,8 @@ type Mesh struct {
 	// OutboundTrafficPolicy is what its proxies do with requests for hosts that they do not know, as its settings name it; empty if they
 	// send them on as they are.
 	OutboundTrafficPolicy string `json:"outboundTrafficPolicy,omitempty"`
+	// DataPlanes says which data planes it has, if it has not only sidecars.
+	DataPlanes string `json:"dataPlanes,omitempty"`
 	// NotEvaluated are sentences on what applies in the mesh and is not evaluated.
 	NotEvaluated []string `json:"notEvaluated,omitempty"`
 	// Permissive meshes let everybody call everybody, whatever policies say.
@@ -60,6 +62,8 @@ type Gateway struct {
 type MeshCounts struct {
 	Workloads    int `json:"workloads"`
 	Destinations int `json:"destinations"`
+	// Ambient are its workloads in ambient mode, or for which labels ask for it.
+	Ambient int `json:"ambient,omitempty"`
 	// FederatedOut are its services that other meshes see, FederatedIn those
 	// of others that it sees.
 	FederatedOut int `json:"federatedOut"`
@@ -77,6 +81,7 @@ func (x *Index) mesh(m *snapshot.MeshPlan) *Mesh {
 	if istio := m.Mesh.Spec.Istio; istio != nil {
 		out.OutboundTrafficPolicy = istio.OutboundTrafficPolicy
 		out.NotEvaluated = unevaluatedIn(x, m.Ref)
+		out.DataPlanes = dataPlanes(istio.Ambient)
 	}
 	out.Failovers = x.failovers(m, nil)
 	if m.VirtualMesh != nil {
@@ -92,6 +97,9 @@ func (x *Index) mesh(m *snapshot.MeshPlan) *Mesh {
 	for _, workload := range x.workloads {
 		if x.meshOf(workload) == m {
 			out.Counts.Workloads++
+			if modeOf(workload).IsAmbient() {
+				out.Counts.Ambient++
+			}
 		}
 	}
 	for d := range x.state.Plan.Destinations.All() {
@@ -140,11 +148,12 @@ func (m *Mesh) Page() Page {
 				[2]string{"Type", m.Type}, [2]string{"Version", m.Version}, [2]string{"Cluster", m.Cluster},
 				[2]string{"Unreachable", m.Frozen}, [2]string{"Namespace", m.Namespace}, [2]string{"Region", m.Region},
 				[2]string{"Trust domain", m.TrustDomain}, [2]string{"Trusted roots", strings.Join(m.Roots, ", ")}, [2]string{"DNS resolves", dns},
-				[2]string{"Unknown hosts", m.OutboundTrafficPolicy}, [2]string{"Not evaluated", strings.Join(m.NotEvaluated, "; ")},
+				[2]string{"Data planes", m.DataPlanes}, [2]string{"Unknown hosts", m.OutboundTrafficPolicy}, [2]string{"Not evaluated", strings.Join(m.NotEvaluated, "; ")},
 				[2]string{"Virtual mesh", virtual}, [2]string{"Host suffix", m.HostnameSuffix}, [2]string{"Access", access},
 			),
 			facts("What is in it",
 				[2]string{"Workloads", strconv.Itoa(m.Counts.Workloads)},
+				[2]string{"Workloads in ambient mode", some(m.Counts.Ambient)},
 				[2]string{"Destinations", strconv.Itoa(m.Counts.Destinations)},
 				[2]string{"Services seen by other meshes", strconv.Itoa(m.Counts.FederatedOut)},
 				[2]string{"Services of other meshes seen", strconv.Itoa(m.Counts.FederatedIn)},

@@ -113,6 +113,9 @@ func unevaluatedIn(x *Index, mesh snapshot.Ref) []string {
 		return nil
 	}
 	list := append(otherPods(m), x.outside.defaultSettings(m)...)
+	if text := ambientCallers(x, m); text != "" {
+		list = append(list, text)
+	}
 	if filters := filtersIn(x, m); filters != "" {
 		list = append(list, filters)
 	}

@@ -75,6 +75,8 @@ type connection struct {
 	foreign bool
 	// past: they connect past their proxies, to the addresses that the cluster gives them.
 	past bool
+	// ambient: the callers are in ambient mode.
+	ambient bool
 }
 
 // remote: they get the addresses of no endpoints but those that other clusters are given.
@@ -139,6 +141,12 @@ type judged struct {
 func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection, call snapshot.Call, group *podGroup) judged {
 	guard := group.guard
 	switch call.PodPort = group.port; {
+	case group.ambient != "" && how.remote():
+		return judged{verdict: Unreachable, byHand: true, reason: "the callers come with mutual TLS, which pods in ambient mode do not take"}
+	case group.ambient != "":
+		return group.toAmbient(d, from, call)
+	case how.ambient:
+		return group.ofAmbient(d, from, call)
 	case group.machines && how.remote():
 		return judged{verdict: Unreachable, byHand: true, reason: "callers in other clusters do not get the addresses of WorkloadEntries, which whoever writes them chooses"}
 	case group.bare:

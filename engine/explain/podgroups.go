@@ -21,6 +21,8 @@ type podGroup struct {
 	port uint32
 	// bare: they run no proxy of the mesh, so that nothing decides who may call them, and they take no mutual TLS of it.
 	bare bool
+	// ambient is the mode of those in ambient mode; empty for others.
+	ambient discoveryv1.DataPlaneMode
 	// machines: they are no pods, but WorkloadEntries. Without identity, callers present none to them, and whether they run a proxy is
 	// not known.
 	machines, withoutIdentity bool
@@ -53,12 +55,13 @@ func (o *outside) podGroups(d *snapshot.DestinationPlan, port uint32, with map[s
 				continue
 			}
 			pod := labelsOf(&e)
-			group := podGroup{port: number, bare: part.NoProxy && !part.Machines, machines: part.Machines, withoutIdentity: part.NoProxy && part.Machines}
+			group := podGroup{port: number, bare: part.NoProxy && !part.Machines && !part.Ambient, machines: part.Machines, withoutIdentity: part.NoProxy && part.Machines}
+			group.ambient = ambientMode(k, part)
 			if !group.bare {
 				group.others = selecting(others, pod)
 			}
 			at := slices.IndexFunc(groups, func(g *podGroup) bool {
-				return g.port == group.port && g.bare == group.bare && g.machines == group.machines && g.withoutIdentity == group.withoutIdentity && slices.Equal(g.others, group.others)
+				return g.port == group.port && g.bare == group.bare && g.ambient == group.ambient && g.machines == group.machines && g.withoutIdentity == group.withoutIdentity && slices.Equal(g.others, group.others)
 			})
 			if at < 0 {
 				at = len(groups)
@@ -69,7 +72,11 @@ func (o *outside) podGroups(d *snapshot.DestinationPlan, port uint32, with map[s
 		}
 	}
 	if len(groups) == 0 { // those that will be
-		groups = append(groups, &podGroup{port: podPortOf(d, port), others: selecting(others, k.WorkloadSelectorLabels)})
+		group := &podGroup{port: podPortOf(d, port), others: selecting(others, k.WorkloadSelectorLabels)}
+		if snapshot.AllAmbient(k) {
+			group.ambient = k.Ambient.Mode
+		}
+		groups = append(groups, group)
 		labels = append(labels, []map[string]string{k.WorkloadSelectorLabels})
 	}
 	return o.guarded(d, groups, labels)
@@ -208,7 +215,7 @@ func lacksPort(d *snapshot.DestinationPlan, port uint32) string {
 }
 
 // local: callers in other clusters do not get their addresses.
-func (g *podGroup) local() bool { return g.bare || g.machines }
+func (g *podGroup) local() bool { return g.bare || g.machines || g.ambient != "" }
 
 // allows is what AccessPolicies decide about a call to pods of a group: those on the Destination, or else those on others in front
 // of the pods, of which one that allows it is enough.
@@ -232,6 +239,9 @@ func unlikeText(d *snapshot.DestinationPlan) string {
 	text := snapshot.MachineText(k)
 	if all, bare := snapshot.EndpointCounts(k); bare > 0 {
 		text = snapshot.Sentences(snapshot.NoProxyText(bare, all), text)
+	}
+	if ambient := ambientText(d); ambient != "" && k.Ambient.Partly {
+		text = snapshot.Sentences(ambient+", and callers in other clusters do not reach them", text)
 	}
 	return prefixed(d.Ref.Name+": ", text)
 }

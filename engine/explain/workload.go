@@ -20,6 +20,8 @@ type Workload struct {
 	Mesh           *snapshot.Ref     `json:"mesh,omitempty"`
 	// Gateway: its pods are proxies by themselves. Routes of policies are none for them; see the questions of why.
 	Gateway bool `json:"gateway,omitempty"`
+	// Mode is how its pods take part in the mesh, in words; empty for sidecars, and for other gateways.
+	Mode string `json:"mode,omitempty"`
 	// Principal is the identity in the certificates of its pods; empty if the mesh is not known.
 	Principal string `json:"principal,omitempty"`
 	Frozen    string `json:"unreachable,omitempty"`
@@ -42,6 +44,8 @@ type Call struct {
 	// Host is the name under which the workload's mesh knows it.
 	Host    string `json:"host"`
 	Allowed bool   `json:"allowed"`
+	// Unknown: what decides is in ambient mode, and not followed. Allowed then says only that some calls may get through.
+	Unknown bool `json:"unknown,omitempty"`
 	// Policies are the AccessPolicies that allow it; none if access is open.
 	Policies []snapshot.Ref `json:"by,omitempty"`
 	// Routes are those of the destination that its requests may take, in the
@@ -58,12 +62,15 @@ func (x *Index) workload(o *discoveryv1.Workload) *Workload {
 	if k := o.Spec.Kubernetes; k != nil {
 		out.PodLabels, out.ControllerKind, out.Gateway = k.PodLabels, k.ControllerKind, k.Gateway
 		out.Controller = controllerOf(ref, k)
-		out.Frozen = x.frozenReason(k.Controller.ClusterName)
+		out.Frozen, out.Mode = x.frozenReason(k.Controller.ClusterName), modeText(k.DataPlaneMode)
 	}
 	mesh := x.meshOf(o)
 	if mesh != nil {
 		out.Mesh = &mesh.Ref
 		out.NotEvaluated = append(x.outside.defaultSettings(mesh), x.outside.filtersOfCallers(mesh, o)...)
+		if modeOf(o).IsAmbient() {
+			out.NotEvaluated = append(out.NotEvaluated, "ztunnel, which is the proxy of its pods, and waypoints: they take no route and no setting of policies, and who may call is decided by identities and ports only")
+		}
 		if out.Controller != nil {
 			if name := mesh.Dialect.Principal; name != nil {
 				out.Principal = name(mesh.TrustDomain, out.Controller.Namespace, out.ServiceAccount)
@@ -82,9 +89,13 @@ func (x *Index) workload(o *discoveryv1.Workload) *Workload {
 		if mesh == nil || d.Mesh == nil || !reaches(mesh, d) {
 			continue
 		}
-		allowed, by := x.gateTo(d).admits(o)
-		call := Call{Destination: d.Ref, Host: hostFrom(mesh, d), Allowed: allowed, Policies: by}
-		if !out.Gateway {
+		gate := x.gateTo(d)
+		allowed, by := gate.admits(o)
+		call := Call{Destination: d.Ref, Host: hostFrom(mesh, d), Allowed: allowed, Policies: by, Unknown: allowed && (out.Mode != "" || gate.unknown())}
+		if modeOf(o).IsAmbient() && d.ThroughGateways(mesh) {
+			call.Allowed, call.Unknown = false, false // see answerFromAmbient
+		}
+		if !out.Gateway && out.Mode == "" {
 			call.Routes = x.routesOf(o, mesh, d)
 		}
 		out.Calls = append(out.Calls, call)
@@ -126,7 +137,7 @@ func (o *Workload) Page() Page {
 	page := Page{
 		Title: "Workload " + shortName(o.Ref),
 		Sections: []Section{facts("",
-			[2]string{"Controller", controller}, [2]string{"Pods", labels(o.PodLabels)}, [2]string{"Mesh", mesh},
+			[2]string{"Controller", controller}, [2]string{"Pods", labels(o.PodLabels)}, [2]string{"Mesh", mesh}, [2]string{"Mode", o.Mode},
 			[2]string{"Identity", o.Principal}, [2]string{"Serves", strings.Join(serves, ", ")}, [2]string{"Unreachable", o.Frozen},
 			[2]string{"Not evaluated", strings.Join(o.NotEvaluated, "; ")},
 		)},
@@ -160,6 +171,8 @@ func (o *Workload) callsSection() Section {
 			by[i] = shortName(ref)
 		}
 		switch {
+		case c.Unknown:
+			access = "not known"
 		case c.Allowed && len(by) == 0:
 			access = "open"
 		case c.Allowed:

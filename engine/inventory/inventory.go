@@ -22,8 +22,9 @@ type Inventory struct {
 	aliases  map[serviceKey]snapshot.Alias
 	domains  map[string]string
 	accounts map[string]map[accountNamespace]bool
-	// workloadsOf is the number of workloads of each mesh.
+	// workloadsOf is the number of workloads of each mesh, and ambientOf are the indexes of those of them that are in ambient mode.
 	workloadsOf map[commonv1.ObjectRef]int
+	ambientOf   map[commonv1.ObjectRef][]int
 
 	workloadIndex, destinationIndex namespaceIndex
 }
@@ -42,6 +43,7 @@ func New(discovered []*snapshot.Discovered, clusters []*snapshot.Cluster) *Inven
 		aliases:  map[serviceKey]snapshot.Alias{},
 
 		workloadsOf: map[commonv1.ObjectRef]int{},
+		ambientOf:   map[commonv1.ObjectRef][]int{},
 	}
 	for _, c := range clusters {
 		inv.domains[c.Name] = c.DomainOrDefault()
@@ -78,8 +80,11 @@ func (inv *Inventory) fill() {
 		ref := d.Spec.KubeService.Ref
 		inv.services[serviceKey{ref.ClusterName, ref.Namespace, ref.Name}] = i
 	}
-	for _, w := range inv.Workloads {
+	for i, w := range inv.Workloads {
 		inv.workloadsOf[w.Spec.Mesh]++
+		if k := w.Spec.Kubernetes; k != nil && k.DataPlaneMode.IsAmbient() {
+			inv.ambientOf[w.Spec.Mesh] = append(inv.ambientOf[w.Spec.Mesh], i)
+		}
 		if k := w.Spec.Kubernetes; k != nil && k.ServiceAccountName != "" {
 			at := accountNamespace{k.Controller.ClusterName, k.Controller.Namespace}
 			places := inv.accounts[k.ServiceAccountName]

@@ -81,10 +81,15 @@ func matchService(m *commonv1.KubeServiceMatcher, s *discoveryv1.KubeService) bo
 	return Includes(m.Namespaces, s.Ref.Namespace) && Includes(m.Clusters, s.Ref.ClusterName) && MatchLabels(m.Labels, s.Labels)
 }
 
-// SelectsWorkload reports whether any selector of a TrafficPolicy matches a
+// SelectsWorkload reports whether any selector of a TrafficPolicy or a ServiceDependency matches a
 // workload as the caller; no selectors, and a selector without a matcher, match
-// all.
+// all. What proxies of callers do, nobody does for those in ambient mode: none of them is selected.
 func SelectsWorkload(selectors []commonv1.WorkloadSelector, w *discoveryv1.KubernetesWorkload) bool {
+	return !w.DataPlaneMode.IsAmbient() && MatchesWorkload(selectors, w)
+}
+
+// MatchesWorkload is SelectsWorkload for workloads in ambient mode, too.
+func MatchesWorkload(selectors []commonv1.WorkloadSelector, w *discoveryv1.KubernetesWorkload) bool {
 	if len(selectors) == 0 {
 		return true
 	}

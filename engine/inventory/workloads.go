@@ -150,7 +150,11 @@ type WorkloadList struct {
 // SelectWorkloads lists the workloads of some meshes that any selector of a
 // TrafficPolicy matches; no selectors match all.
 func (inv *Inventory) SelectWorkloads(meshes map[commonv1.ObjectRef]bool, selectors []commonv1.WorkloadSelector) WorkloadList {
-	return inv.listWorkloads(meshes, len(selectors) == 0, workloadScopes(selectors), func(w *discoveryv1.KubernetesWorkload) bool {
+	all, where := len(selectors) == 0, workloadScopes(selectors)
+	if all && inv.anyAmbient(meshes) {
+		all, where = false, scopes{{}}
+	}
+	return inv.listWorkloads(meshes, all, where, func(w *discoveryv1.KubernetesWorkload) bool {
 		return SelectsWorkload(selectors, w)
 	})
 }

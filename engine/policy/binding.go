@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -56,6 +57,9 @@ func (env *environment) newTrafficBinding(p *networkingv1.TrafficPolicy, old *tr
 	b.selected = selected
 	b.issues = append(env.scope.Issues(b.ref), env.inv.SelectionIssues(b.ref, "destinationSelector", selected, missing)...)
 	b.workloads = env.inv.SelectWorkloads(env.topology.CallingMeshes(selected), p.Spec.SourceSelector)
+	b.issues = append(b.issues, ambientCallers(env, b.ref, selected, false, func(k *discoveryv1.KubernetesWorkload) bool {
+		return inventory.MatchesWorkload(p.Spec.SourceSelector, k)
+	})...)
 	if b.workloads.Count == 0 && len(selected) > 0 {
 		b.issues = append(b.issues, snapshot.Warnf(snapshot.SelectsNothing,
 			"correct sourceSelector, or start the workloads", "sourceSelector matches no workload that could call these destinations").At("sourceSelector").On(b.ref, snapshot.Ref{}))
@@ -87,6 +91,11 @@ func (env *environment) newAccessBinding(p *networkingv1.AccessPolicy, old *acce
 	b.selected = selected
 	b.issues = append(env.scope.Issues(b.ref), env.inv.SelectionIssues(b.ref, "destinationSelector", selected, missing)...)
 	b.workloads = env.inv.SelectIdentities(env.topology.CallingMeshes(selected), p.Spec.SourceSelector)
+	if len(p.Spec.SourceSelector) > 0 {
+		b.issues = append(b.issues, ambientCallers(env, b.ref, selected, true, func(k *discoveryv1.KubernetesWorkload) bool {
+			return inventory.SelectsIdentity(p.Spec.SourceSelector, k)
+		})...)
+	}
 	if env.anyByIdentity(selected) {
 		for _, issue := range issues {
 			b.issues = append(b.issues, issue.On(b.ref, snapshot.Ref{}))

@@ -341,7 +341,7 @@ func (r *reconciler) accessOn(i int, policies []*accessBinding) ([]*snapshot.Acc
 	}
 	mesh := r.env.topology.MeshOf(d)
 	if mesh == nil || !mesh.Dialect.ByAccount {
-		return r.env.rulesOn(i, policies), nil
+		return keptRules(r, i, r.env.rulesOn(i, policies)), nil
 	}
 	members := r.env.accounts.members(i)
 	if r.grants == nil {

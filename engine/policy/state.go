@@ -103,6 +103,9 @@ func (env *environment) targetInputs(i int) targetInputs {
 // collectInputs collects the inputs of a Destination's plan.
 func (env *environment) collectInputs(i int, traffic []*trafficBinding, stored *discoveryv1.Destination) destinationInputs {
 	in := destinationInputs{targetInputs: env.targetInputs(i), defaultTLS: env.defaultTLS}
+	if snapshot.AllAmbient(in.destination.Spec.KubeService) {
+		in.stored = stored // see keptRules
+	}
 	if len(traffic) == 0 {
 		return in
 	}

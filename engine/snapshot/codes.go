@@ -18,6 +18,12 @@ const (
 	NoDestination Code = "NoDestination"
 	// ProxyMissing: pods behind a Service run no proxy of its mesh: no policy protects them, and other clusters cannot call them.
 	ProxyMissing Code = "ProxyMissing"
+	// AmbientMode: pods are in ambient mode, and what is written for sidecars does not hold for them, or means something else.
+	AmbientMode Code = "AmbientMode"
+	// AmbientClosed: pods in ambient mode let in nobody, or fewer callers than are named.
+	AmbientClosed Code = "AmbientClosed"
+	// WaypointUnusable: a waypoint is not there, takes no traffic for services, or is not that of all clusters.
+	WaypointUnusable Code = "WaypointUnusable"
 	// PortsDiffer: pods behind a Service listen on different ports for one of its ports, or do not serve it.
 	PortsDiffer Code = "PortsDiffer"
 	// AmbiguousMesh: a workload or Service could belong to several control planes.

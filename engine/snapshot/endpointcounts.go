@@ -34,13 +34,13 @@ func MachineText(service *discoveryv1.KubeService) string {
 	return fmt.Sprintf("%d of %d endpoints are WorkloadEntries, which callers in other clusters do not reach", n, all)
 }
 
-// EndpointCounts is how many ready endpoints a service has, and how many of them have no proxy of its mesh. Of machines, that is not
-// known.
+// EndpointCounts is how many ready endpoints a service has, and how many of them have no proxy of its mesh, and are not in ambient
+// mode either. Of machines, that is not known.
 func EndpointCounts(service *discoveryv1.KubeService) (all, bare int) {
 	for i := range service.EndpointSubsets {
 		n := len(service.EndpointSubsets[i].Endpoints)
 		all += n
-		if service.EndpointSubsets[i].NoProxy && !service.EndpointSubsets[i].Machines {
+		if part := &service.EndpointSubsets[i]; part.NoProxy && !part.Machines && !part.Ambient {
 			bare += n
 		}
 	}

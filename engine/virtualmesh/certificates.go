@@ -115,7 +115,7 @@ func (t *trustPlanner) restarts(member *snapshot.MeshPlan) *certificatesv1.PodBo
 	}
 	var namespaces []string
 	for _, w := range t.inv.Workloads {
-		if w.Spec.Kubernetes == nil {
+		if w.Spec.Kubernetes == nil || w.Spec.Kubernetes.DataPlaneMode.IsAmbient() { // ztunnel has their certificates
 			continue
 		}
 		if mesh := t.meshes[w.Spec.Mesh]; mesh != nil && mesh.Cluster == member.Cluster && mesh.Namespace == member.Namespace {

@@ -54,6 +54,7 @@ func (t *Topology) federate(stored Addresses, before *Topology) {
 		}
 		t.federations[i] = f
 	}
+	reportAmbient(t)
 	t.keepToLimits(stored)
 	var addresses []string
 	addresses, t.addresses = t.addressesOf(stored)

@@ -88,7 +88,7 @@ func (t *gatewayChooser) ignoredGateways() []snapshot.Issue {
 	var first *discoveryv1.Destination
 	count := 0
 	for _, d := range candidates {
-		if d.Spec.KubeService == nil || d.Spec.Mesh == nil || *d.Spec.Mesh != of || t.chosen(d) != ignored {
+		if d.Spec.KubeService == nil || d.Spec.Mesh == nil || *d.Spec.Mesh != of || snapshot.AllAmbient(d.Spec.KubeService) || t.chosen(d) != ignored {
 			continue
 		}
 		// One of another role matters where access is denied by default.

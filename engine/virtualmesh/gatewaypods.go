@@ -61,7 +61,7 @@ func selectsOneOf(service *discoveryv1.KubeService, pods podLabels) bool {
 func gatewaysOf(mesh *snapshot.MeshPlan, inv *inventory.Inventory, pods podLabels) (out []*discoveryv1.Destination) {
 	of := commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}
 	for _, d := range inv.Destinations {
-		if d.Spec.KubeService != nil && d.Spec.Mesh != nil && *d.Spec.Mesh == of && (hasGatewayRole(mesh, d) || selectsOneOf(d.Spec.KubeService, pods)) {
+		if d.Spec.KubeService != nil && d.Spec.Mesh != nil && *d.Spec.Mesh == of && !snapshot.AllAmbient(d.Spec.KubeService) && (hasGatewayRole(mesh, d) || selectsOneOf(d.Spec.KubeService, pods)) {
 			out = append(out, d)
 		}
 	}

@@ -239,6 +239,7 @@ func (t *Topology) configureMember(plan *snapshot.VirtualMeshPlan, member *snaps
 		member.AccessSetting == nil && spec.GlobalAccessPolicy == networkingv1.GlobalAccessPolicyEnabled {
 		member.DenyByDefault = &snapshot.Origin{Ref: plan.Ref, Field: "globalAccessPolicy"}
 	}
+	add(closedAmbient(t, member)...)
 	if !canFederate(member) {
 		return
 	}

@@ -15,6 +15,11 @@ func unanswered(s *discoveryv1.KubeService) snapshot.Unfederated {
 		return snapshot.Unfederated{Why: "it has no ports, and proxies pass on connections to ports that they know", Hint: "give the Service the ports that callers in other clusters need"}
 	case !slices.ContainsFunc(s.Ports, passesGateways):
 		return snapshot.Unfederated{Why: "none of its ports is for TCP, which is all that proxies pass on", Hint: "give the Service a port for TCP, or do not select it"}
+	case snapshot.AllAmbient(s):
+		return snapshot.Unfederated{
+			Why:  snapshot.AmbientText(s) + ", which do not take the mutual TLS of callers in other clusters",
+			Hint: "have sidecars injected into them; or let Istio's own multi-network ambient mode reach them, by the label istio.io/global and an east-west gateway of class istio-east-west",
+		}
 	case s.NoProxies && snapshot.MachineCount(s) > 0:
 		return snapshot.Unfederated{
 			Why:  "only WorkloadEntries answer for it, and whoever writes one chooses its address, which other clusters do not get",

@@ -28,7 +28,7 @@ const (
 	exportToKey     = "networking.istio.io/exportTo"
 )
 
-// Detector detects Istio in sidecar mode, as it has been installed since 1.5.
+// Detector detects Istio as it has been installed since 1.5, in sidecar mode and in ambient mode.
 func Detector() discovery.Detector {
 	return discovery.Detector{
 		Name:          "Istio",
@@ -39,6 +39,7 @@ func Detector() discovery.Detector {
 		Template:      templateClaim,
 		Gateway:       isGateway,
 		ExportTo:      exportToOfService,
+		Ambient:       ambientDetector,
 		Machines:      machines,
 		Identities:    func(spec *discoveryv1.MeshSpec) string { return spec.Istio.TrustDomain },
 		// istio.io/api, label.ServiceCanonicalRevision and label.TopologySubzone.
@@ -48,7 +49,7 @@ func Detector() discovery.Detector {
 		Fix:            "restart it to get the sidecar of a running control plane, with its revision; each control plane needs its own revision",
 		Reads: discovery.Reads{
 			Annotations:    annotationsRead,
-			Env:            []string{revisionEnv, skipTrustDomain, multiRoot, sharedSettings, enableCA, externalCA, debounceAfter, debounceMax},
+			Env:            []string{revisionEnv, skipTrustDomain, multiRoot, sharedSettings, enableCA, externalCA, debounceAfter, debounceMax, enableAmbient, multiNetwork},
 			ConfigMaps:     configMapsOf,
 			ConfigMapNames: []string{settingsName, rootsName},
 			ConfigMap:      configMapKey,
@@ -74,15 +75,18 @@ func exportToOfService(s *corev1.Service) []string {
 	return names[:min(len(names), most)]
 }
 
-// annotationsRead are those that say who knows a Service, and those that ask for a sidecar, and with its revision. The status
+// annotationsRead are those that say who knows a Service, that a pod is in ambient mode, and that ask for a sidecar, and with its
+// revision. The status
 // has much else, and is read only where the revision does not stand by itself.
 func annotationsRead(annotations map[string]string) []string {
 	var names []string
 	if annotations[exportToKey] != "" {
 		names = append(names, exportToKey)
 	}
-	if annotations[injectKey] != "" {
-		names = append(names, injectKey)
+	for _, name := range []string{injectKey, redirectionKey} {
+		if annotations[name] != "" {
+			names = append(names, name)
+		}
 	}
 	for _, name := range []string{revisionKey, statusKey} {
 		if annotations[name] != "" {

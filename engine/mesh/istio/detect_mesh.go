@@ -99,12 +99,14 @@ func newControlPlane(x *discovery.Index, d *appsv1.Deployment, pilot *corev1.Con
 			PlainByDefault:          config.plain,
 			Network:                 networkOf(x, d.Namespace),
 			ForeignCA:               foreignCA(pilot),
+			Ambient:                 ambientOf(x, d, pilot),
 			RootFingerprints:        rootsOf(x, d.Namespace, pilot, config, ref),
 		},
 	}
 	reportIgnoredOwn(x, mesh)
 	plane := &discovery.ControlPlane{
 		Mesh: mesh, Revision: revision, Default: revision == defaultRevision, Debounce: debounceOf(x, d, pilot, ref),
+		Ambient: mesh.Spec.Istio.Ambient != nil,
 	}
 	if len(config.selectors) > 0 {
 		plane.Ignores = func(ns *corev1.Namespace) bool { return !selects(config.selectors, ns) }

@@ -110,7 +110,7 @@ func selectsPodsOf(o *istiosecurityv1.AuthorizationPolicy, service *discoveryv1.
 	}
 	known := false
 	for _, part := range service.EndpointSubsets {
-		if part.NoProxy && !part.Machines {
+		if part.NoProxy && !part.Machines && !part.Ambient {
 			continue // nothing applies to them
 		}
 		for i := range part.Endpoints {

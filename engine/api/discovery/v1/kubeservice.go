@@ -32,6 +32,9 @@ type KubeService struct {
 	// NoProxies: nothing that answers for the Service is a pod with a proxy of the mesh. Callers in other clusters then cannot
 	// reach it, and no policy protects it. Not part of Gloo Mesh 1.x.
 	NoProxies bool `json:"noProxies,omitempty"`
+	// Ambient is set if pods that answer for the Service, or may do so, are in ambient mode or part of its data plane. Not part of
+	// Gloo Mesh 1.x.
+	Ambient *AmbientService `json:"ambient,omitempty"`
 	// ExternalAddresses by which the Service is reached from outside its cluster.
 	ExternalAddresses []ExternalAddress `json:"externalAddresses,omitempty"`
 	// ExternalIPs are what the Service's own spec claims: they are used for gateways that an administrator named. Not part of
@@ -99,6 +102,8 @@ type EndpointSubset struct {
 	// Machines: they are no pods, but WorkloadEntries, such as virtual machines. Policies hold for them if they run a proxy. Callers
 	// in other clusters do not get their addresses, which whoever writes a WorkloadEntry chooses. Not part of Gloo Mesh 1.x.
 	Machines bool `json:"machines,omitempty"`
+	// Ambient: they are in ambient mode: the proxy of their node stands in front of them. NoProxy is set, too. Not part of Gloo Mesh 1.x.
+	Ambient bool `json:"ambient,omitempty"`
 }
 
 // Endpoint is a pod behind a Service.

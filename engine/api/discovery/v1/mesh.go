@@ -108,6 +108,8 @@ type IstioMesh struct {
 	// signs them. It is not part of Gloo Mesh 1.x.
 	// +kubebuilder:validation:MaxLength=256
 	ForeignCA string `json:"foreignCA,omitempty"`
+	// Ambient is set if the mesh also has the data plane without sidecars. It is not part of Gloo Mesh 1.x.
+	Ambient *IstioAmbient `json:"ambient,omitempty"`
 	// RootFingerprints are the SHA-256 fingerprints of the root certificates that proxies of the mesh trust, in lower-case
 	// hexadecimal digits, ascending; omitted if they are not known. They are read from the ConfigMap istio-ca-root-cert in
 	// the namespace of the control plane. It is not part of Gloo Mesh 1.x.

@@ -49,6 +49,8 @@ type KubernetesWorkload struct {
 	OtherPodLabels []map[string]string `json:"otherPodLabels,omitempty"`
 	// Gateway: its pods are proxies by themselves, and not beside an application. Not part of Gloo Mesh 1.x.
 	Gateway bool `json:"gateway,omitempty"`
+	// DataPlaneMode is how its pods take part in the mesh; omitted if each has a proxy of its own. Not part of Gloo Mesh 1.x.
+	DataPlaneMode DataPlaneMode `json:"dataPlaneMode,omitempty"`
 	// ServiceAccountName is that of its pod template; empty means default.
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
