@@ -154,6 +154,7 @@ func throughWays(q *query, out *Why, ways []wayIn, of *snapshot.HostQuery) *snap
 	}
 	out.Verdict, out.Reason = answer.Verdict, answer.Reason
 	w := &ways[0]
+	out.way = w
 	if w.host.Redirects {
 		return nil
 	}

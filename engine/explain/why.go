@@ -58,6 +58,8 @@ type Why struct {
 	Issues []snapshot.Issue `json:"issues"`
 	// Proxies is what proxies do with it, by the configuration that they hold; nil if they were not asked.
 	Proxies *InProxies `json:"proxies,omitempty"`
+	// way is how the requests enter at the callers, if these are a gateway and that is known; else nil.
+	way *wayIn
 }
 
 // Outcome is where some of the requests end.
