@@ -37,6 +37,7 @@ type FilterChain struct {
 // ChainMatch says which connections a chain is for.
 type ChainMatch struct {
 	DestinationPort      uint32
+	PrefixRanges         []PrefixRange
 	ServerNames          []string
 	TransportProtocol    string
 	ApplicationProtocols []string

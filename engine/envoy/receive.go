@@ -8,14 +8,17 @@ import (
 
 // Incoming is a connection as the proxy of the called pod sees it.
 type Incoming struct {
-	// Port is where the pod listens.
-	Port uint32
+	// Address and Port are where the pod listens. The address is empty if it is not known.
+	Address string
+	Port    uint32
 	// TLS, with SNI and ALPN, as the other proxy connects.
 	TLS  bool
 	SNI  string
 	ALPN []string
 	// Plain are the protocols of connections without TLS, as a proxy detects them: http/1.1 for requests.
 	Plain []string
+	// Connection: it carries no requests.
+	Connection bool
 }
 
 // Received is what the proxy of a called pod does.
@@ -65,6 +68,11 @@ func (c *Config) Receive(in Incoming, r Request) Received {
 	manager := chain.http()
 	if manager == nil || connection.Answer == No {
 		out.HTTP = manager != nil
+		return out
+	}
+	if in.Connection {
+		out.HTTP = true
+		out.Passage.doubt("filter chain " + chain.Name + " reads connections as requests of HTTP")
 		return out
 	}
 	out.HTTP = true
@@ -129,7 +137,11 @@ func (l *Listener) chainFor(in Incoming) (*FilterChain, string) {
 		if len(chain.FilterChainMatch.unknown) > 0 {
 			return nil, fmt.Sprintf("filter chain %s matches by %s", chain.Name, strings.Join(chain.FilterChainMatch.unknown, ", "))
 		}
+		if in.Address == "" && len(chain.FilterChainMatch.PrefixRanges) > 0 {
+			return nil, fmt.Sprintf("filter chain %s matches by the address", chain.Name)
+		}
 	}
+	left = narrow(left, func(m *ChainMatch) int { return byAddress(m.PrefixRanges, in.Address) })
 	left = narrow(left, func(m *ChainMatch) int { return byServerName(m.ServerNames, in.SNI) })
 	left = narrow(left, func(m *ChainMatch) int { return exactly(m.TransportProtocol == "", m.TransportProtocol == transport) })
 	left = narrow(left, func(m *ChainMatch) int {

@@ -191,8 +191,11 @@ func whole(expression, text string) Answer {
 }
 
 // Changed is a request as it leaves a proxy for a target of a route. Headers are changed for the target first, and then for the route, and
-// removed before they are added (Envoy, HeaderParser.evaluateHeaders).
+// removed before they are added (Envoy, HeaderParser.evaluateHeaders). Without a route, as for connections, nothing is changed.
 func (r Request) Changed(target *ClusterWeight, route *Route) Request {
+	if route == nil {
+		return r
+	}
 	headers := maps.Clone(r.Headers)
 	if headers == nil {
 		headers = map[string]string{}

@@ -50,21 +50,27 @@ func (c *Config) Send(host string, port uint32, r Request) Sent {
 	}
 	out.Listener = listener.Name
 	out.Passage = pass(manager.HTTPFilters, r)
+	c.route(&out, manager, r, port)
+	return out
+}
+
+// route adds what the routes of a connection manager do with a request that passed its filters.
+func (c *Config) route(out *Sent, manager *FilterConfig, r Request, port uint32) {
 	routes := manager.RouteConfig
 	if name := manager.RDS.RouteConfigName; name != "" {
 		out.Routes = name
 		if routes = c.RouteConfiguration(name); routes == nil {
 			out.Stopped = "it has no routes " + name
-			return out
+			return
 		}
 	}
-	switch vh := routes.search(host, port); {
+	switch vh := routes.search(r.Host, port); {
 	case out.Passage.Answer == No:
 		out.Stopped = out.Passage.Filter + " refuses it"
 	case routes == nil:
 		out.Passage.doubt("routes of a kind that is not known")
 	case vh == nil:
-		out.Status, out.Stopped = 404, "no virtual host of routes "+out.Routes+" is for "+host
+		out.Status, out.Stopped = 404, "no virtual host of routes "+out.Routes+" is for "+r.Host
 	default:
 		out.VirtualHost = vh.Name
 		for _, field := range routes.unknown {
@@ -72,7 +78,6 @@ func (c *Config) Send(host string, port uint32, r Request) Sent {
 		}
 		out.take(vh, r)
 	}
-	return out
 }
 
 // take finds the route of a virtual host, and what it does.

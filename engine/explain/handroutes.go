@@ -42,22 +42,34 @@ func (q *query) takenBy(out *Why, by *snapshot.HandRoutes, of *snapshot.HostQuer
 		case !takes(r.Match, q.workload) || of.Traffic == snapshot.Requests && !q.request.proxied().Matches(r.Match.Request):
 			continue
 		case r.MatchUnknown != "":
-			out.Verdict, out.Reason = Unknown, byHandName(by.Ref)+" decides by "+r.MatchUnknown+" what it does with requests for "+of.Host
+			out.Verdict, out.Reason = Unknown, byHandName(r.Action.Policies[0])+" decides by "+r.MatchUnknown+" what it does with requests for "+of.Host
 		case r.ActionUnknown != "":
 			out.Verdict, out.Reason = Unknown, byHandName(r.Action.Policies[0])+" takes requests for "+of.Host+": "+r.ActionUnknown
 		case r.Ends != "":
 			out.Verdict, out.Reason = Unreachable, byHandName(r.Action.Policies[0])+" "+r.Ends
 		case isGateway(q.workload) && unported(q.Index, q.mesh, r.Action) != "":
-			out.Verdict, out.Reason = Unknown, byHandName(by.Ref)+" names no port of "+unported(q.Index, q.mesh, r.Action)+", which has several: that of the gateway is taken"
+			out.Verdict, out.Reason = Unknown, byHandName(r.Action.Policies[0])+" names no port of "+unported(q.Index, q.mesh, r.Action)+", which has several: that of the gateway is taken"
 		default:
 			return &snapshot.Route{Match: r.Match, Action: q.resolved(r.Action, of.Host)}
 		}
 		return nil
 	}
 	if of.Traffic == snapshot.Requests {
-		out.Verdict, out.Reason = Unreachable, byHandName(by.Ref)+" has no route for it: it is answered with status 404"
+		names := handNames(by)
+		out.Verdict, out.Reason = Unreachable, firstOf(names)+verb(len(names), " has", " have")+" no route for it: it is answered with status 404"
 	}
 	return nil
+}
+
+// handNames are the objects that users wrote whose routes are tried, each once.
+func handNames(by *snapshot.HandRoutes) []string {
+	names := []string{byHandName(by.Ref)}
+	for i := range by.Routes {
+		if name := byHandName(by.Routes[i].Action.Policies[0]); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // unported is a host of several ports of which an action names none; empty if there is none.

@@ -155,7 +155,7 @@ func TestProxiesAnswer(t *testing.T) {
 		{"ambient", "reviews-bookinfo-cluster-1", func(h *heldProxies) {
 			h.pods["cluster-1 productpage"][0].Containers, h.pods["cluster-1 productpage"][0].Ambient = nil, true
 		}, explain.Unknown, "pod cluster-1/bookinfo/productpage is in ambient mode: what ztunnel and waypoints hold is not evaluated", "", ""},
-		{"a gateway calls", "reviews-bookinfo-cluster-1", func(h *heldProxies) { h.pods["cluster-1 productpage"][0].Gateway = true }, explain.Unknown, "pod cluster-1/bookinfo/productpage is a gateway: of callers, only sidecars are evaluated", "", ""},
+		{"a gateway calls", "reviews-bookinfo-cluster-1", func(h *heldProxies) { h.pods["cluster-1 productpage"][0].Gateway = true }, explain.Unknown, "where such requests enter at the gateway is not known, so there is nothing to ask its proxy for: ask with the header host as NAME:PORT", "", ""},
 		{"a gateway is gone", "reviews-bookinfo-cluster-2", func(h *heldProxies) { delete(h.pods, "cluster-2 eastwestgateway") }, explain.Unreachable, "no pod of gateway istio-system/istio-eastwestgateway of cluster-2 runs", "access", ""},
 		{"a pod that has ended", "ratings-bookinfo-cluster-1", func(h *heldProxies) { delete(h.pods, "cluster-1 ratings") }, explain.Unknown, "the endpoint 10.1.0.10:9080 is no pod of cluster-1 that was found: it may have ended, and proxies not know that yet", "", ""},
 		{"TLS is off at the pods", "ratings-bookinfo-cluster-1", func(*heldProxies) {}, explain.Refused, "pod cluster-1/bookinfo/ratings-v1 lets in only what a policy allows, and none does", "", ""},

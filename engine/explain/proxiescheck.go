@@ -48,7 +48,7 @@ func SampleProxies(x *Index, count int, random func(below int) int, proxies Prox
 		}
 		drawn[pair] = true
 		why := x.Why(pair[0], pair[1], Request{})
-		if why == nil || why.Host == "" || !snapshot.IsHTTPProtocol(why.Protocol) {
+		if why == nil || why.Host == "" {
 			continue
 		}
 		AddProxies(x, why, proxies)

@@ -39,6 +39,8 @@ type trace struct {
 	// services are those behind which the called pods may be.
 	services []*discoveryv1.KubeService
 	asked    int
+	// connection: the callers make a connection that their proxies do not read.
+	connection bool
 }
 
 // AddProxies adds to an answer what the proxies hold: of one pod of the callers, of one of each workload where requests end, and of the
@@ -65,9 +67,7 @@ func (t *trace) follow() (reason string) {
 		return "what proxies of this kind of mesh hold is not evaluated"
 	}
 	t.names = t.mesh.Dialect.Proxies
-	if !snapshot.IsHTTPProtocol(t.why.Protocol) {
-		return fmt.Sprintf("port %d is for %s: what proxies do with connections is not evaluated, only what they do with requests", t.why.Request.Port, t.why.Protocol)
-	}
+	t.connection = t.traffic() != snapshot.Requests
 	if t.why.Host == "" || t.why.Request.Port == 0 {
 		return "the callers have no name for it, so there is nothing to ask their proxies for"
 	}
@@ -78,9 +78,6 @@ func (t *trace) follow() (reason string) {
 	if len(pods) == 0 {
 		return "no pod of workload " + t.why.From.Name + " runs: start one"
 	}
-	if pods[0].Gateway {
-		return "pod " + pods[0].String() + " is a gateway: of callers, only sidecars are evaluated"
-	}
 	config, err := t.read(&pods[0])
 	if err != nil {
 		return err.Error()
@@ -88,7 +85,10 @@ func (t *trace) follow() (reason string) {
 	t.out.Caller = &pods[0]
 	t.findServices()
 	request := envoy.Request{Method: t.why.Request.Method, Path: t.why.Request.Path, Headers: t.why.Request.Headers, Host: t.why.Host}
-	sent := config.Send(t.why.Host, t.why.Request.Port, request)
+	sent, reason := t.send(config, &pods[0], request)
+	if reason != "" {
+		return reason
+	}
 	t.out.sent, t.out.VirtualHost = &sent, clip(sent.VirtualHost)
 	if sent.Route != nil {
 		t.out.Route, t.out.Origin = clip(sent.Route.Name), t.origin(sent.Route.Metadata)

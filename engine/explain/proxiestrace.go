@@ -165,7 +165,11 @@ func (t *trace) toPod(o ProxyOutcome, cluster string, e envoy.Endpoint, c envoy.
 	case c.Doubt != "":
 		o.Verdict, o.Reason = Unknown, "not evaluated: "+c.Doubt
 	default:
-		t.receive(&o, pod, cluster, envoy.Incoming{Port: e.Port, TLS: c.TLS, SNI: c.SNI, ALPN: c.ALPN, Plain: []string{"http/1.1"}}, request)
+		in := envoy.Incoming{Address: e.Address, Port: e.Port, TLS: c.TLS, SNI: c.SNI, ALPN: c.ALPN, Connection: t.connection}
+		if !t.connection {
+			in.Plain = []string{"http/1.1"}
+		}
+		t.receive(&o, pod, cluster, in, request)
 	}
 	o.Reason = clip(o.Reason)
 	t.out.Outcomes = append(t.out.Outcomes, o)

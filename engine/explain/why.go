@@ -58,6 +58,8 @@ type Why struct {
 	Issues []snapshot.Issue `json:"issues"`
 	// Proxies is what proxies do with it, by the configuration that they hold; nil if they were not asked.
 	Proxies *InProxies `json:"proxies,omitempty"`
+	// way is how the requests enter at the callers, if these are a gateway and that is known; else nil.
+	way *wayIn
 }
 
 // Outcome is where some of the requests end.
@@ -291,13 +293,15 @@ func (q *query) targetOutcomes(t snapshot.Target, described *Target) []Outcome {
 		out = q.destinationOutcomes(d, t.Port, t.Subset)
 	case v != nil:
 		out = q.virtualOutcomes(v, t.Subset)
+	case t.Host == "":
+		out = []Outcome{{Verdict: Unreachable, Port: t.Port, Reason: "the route names a backend in another namespace, which no ReferenceGrant lets it use: these requests are answered with status 500"}}
 	case t.Place != snapshot.PlaceOutside:
 		out = []Outcome{{Verdict: Unknown, Port: t.Port, Reason: t.Host + " is no service that was discovered"}}
 	default:
 		out = []Outcome{{Verdict: Unknown, Destination: t.Destination, Port: t.Port, Reason: t.Host + " is outside of all clusters: what becomes of the requests there is not known"}}
 	}
 	for i := range out {
-		out[i].Host, out[i].Headers = t.Host, described.Headers
+		out[i].Host, out[i].Headers = cmp.Or(t.Host, "no backend"), described.Headers
 	}
 	return divide(out, described.Share)
 }

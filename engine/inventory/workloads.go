@@ -141,10 +141,12 @@ func orAny(s string) []string {
 // MaxListed bounds the lists of references in a Plan.
 const MaxListed = 200
 
-// WorkloadList is the first of some workloads, and their number.
+// WorkloadList is the first of some workloads, and their number. Gateways is how many of them are proxies by themselves; it is 0 if no
+// selector chose them.
 type WorkloadList struct {
-	First []snapshot.Ref
-	Count int
+	First    []snapshot.Ref
+	Count    int
+	Gateways int
 }
 
 // SelectWorkloads lists the workloads of some meshes that any selector of a
@@ -182,6 +184,9 @@ func (inv *Inventory) listWorkloads(meshes map[commonv1.ObjectRef]bool, all bool
 	look := func(i int) {
 		if k := inv.Workloads[i].Spec.Kubernetes; k != nil && matches(k) {
 			add(i)
+			if k.Gateway {
+				out.Gateways++
+			}
 		}
 	}
 	switch {

@@ -64,6 +64,11 @@ func (env *environment) newTrafficBinding(p *networkingv1.TrafficPolicy, old *tr
 		b.issues = append(b.issues, snapshot.Warnf(snapshot.SelectsNothing,
 			"correct sourceSelector, or start the workloads", "sourceSelector matches no workload that could call these destinations").At("sourceSelector").On(b.ref, snapshot.Ref{}))
 	}
+	if b.workloads.Count > 0 && b.workloads.Gateways == b.workloads.Count && setsRoutes(p.Spec.Policy) {
+		b.issues = append(b.issues, snapshot.Warnf(snapshot.SelectsNothing,
+			"select workloads with sidecars; write what is for gateways into the VirtualServices or routes that are bound to them",
+			"sourceSelector matches only gateways, where no route of a policy applies: what routes requests is generated for sidecars").At("sourceSelector").On(b.ref, snapshot.Ref{}))
+	}
 	if p.Spec.Policy == nil || reflect.ValueOf(*p.Spec.Policy).IsZero() {
 		b.issues = append(b.issues, snapshot.Warnf(snapshot.SelectsNothing, "set a field of spec.policy", "the policy is empty").At("policy").On(b.ref, snapshot.Ref{}))
 	}
@@ -71,6 +76,17 @@ func (env *environment) newTrafficBinding(p *networkingv1.TrafficPolicy, old *tr
 		b.selected = old.selected
 	}
 	return b
+}
+
+// setsRoutes reports whether a policy sets anything of routes. How services are connected to is for gateways as well (istio.io:
+// VirtualService.gateways; DestinationRules have no such field).
+func setsRoutes(p *networkingv1.Policy) bool {
+	if p == nil {
+		return false
+	}
+	routes := *p
+	routes.OutlierDetection, routes.Mtls = nil, nil
+	return !reflect.ValueOf(routes).IsZero()
 }
 
 func (env *environment) newAccessBinding(p *networkingv1.AccessPolicy, old *accessBinding) *accessBinding {

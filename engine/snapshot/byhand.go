@@ -1,8 +1,6 @@
 package snapshot
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
@@ -38,9 +36,9 @@ type ByHand interface {
 	// ConnectionFor is how an object of Connections says that callers connect to a port of a host, or of a subset of it: the one that
 	// their proxies use first; false if none says anything. Subset is empty for all pods.
 	ConnectionFor(of *HostQuery, callers *PodQuery, subset string) (HandConnection, bool)
-	// AtGateway are those that say where gateways send requests or connections that enter the mesh through them. Leads says which of
-	// them lead to a host.
-	AtGateway(gateway *PodQuery, to *HostQuery) []GatewayRoutes
+	// AtGateway are the ways into the mesh through gateways. Leads says which of them lead to a host. Unknown says what else may lead
+	// there, and is not followed; empty if nothing may.
+	AtGateway(gateway *PodQuery, to *HostQuery) (entries []GatewayEntry, unknown string)
 	// SubsetLabels are the labels of the pods of a subset of a host that the one of Connections defines which callers use; false if it
 	// does not.
 	SubsetLabels(of *HostQuery, callers *PodQuery, subset string) (map[string]string, bool)
@@ -87,33 +85,6 @@ const (
 	// TLSConnections are as Connections; callers say in them which name they ask for.
 	TLSConnections Traffic = "TLS connections"
 )
-
-// GatewayRoutes are how an object that a user wrote routes what enters the mesh through a gateway.
-type GatewayRoutes struct {
-	HandRoutes
-	// Hosts are the names that it is for, and may be patterns that begin with an asterisk. None, if that is not known.
-	Hosts []string
-	// Leads: some of it goes to the host that was asked about, as far as is known.
-	Leads bool
-	// Unknown says what it does, if its routes are not followed; else empty.
-	Unknown string
-}
-
-// HostFor is the nearest of its hosts that is, or includes, a host; empty if none does.
-func (r *GatewayRoutes) HostFor(host string) (nearest string) {
-	for _, h := range r.Hosts {
-		rest, isPattern := strings.CutPrefix(h, "*")
-		if (h == host || isPattern && strings.HasSuffix(host, rest)) && (nearest == "" || !isPattern || len(h) > len(nearest)) {
-			nearest = h
-		}
-	}
-	return nearest
-}
-
-// Shares reports whether both are for a same host.
-func (r *GatewayRoutes) Shares(other *GatewayRoutes) bool {
-	return slices.ContainsFunc(r.Hosts, func(host string) bool { return slices.Contains(other.Hosts, host) })
-}
 
 // HandConnection is how callers connect because of an object that a user wrote.
 type HandConnection struct {

@@ -62,6 +62,11 @@ const (
 	GRPCRoute
 	GatewayTCPRoute
 	TLSRoute
+	KubeGateway
+	ListenerSet
+	ReferenceGrant
+	Ingress
+	IngressClass
 	WorkloadEntry
 	HTTPRouteGroup
 	TCPRoute
@@ -140,6 +145,7 @@ const (
 	istioSecurity     = "security.istio.io"
 	istioExtensions   = "extensions.istio.io"
 	gatewayAPI        = "gateway.networking.k8s.io"
+	kubeNetworking    = "networking.k8s.io"
 	smiSplit          = "split.smi-spec.io"
 	smiAccess         = "access.smi-spec.io"
 	smiSpecs          = "specs.smi-spec.io"
@@ -150,7 +156,7 @@ func kind(group, version, name, resource string, side Side, access Access) KindI
 	return KindInfo{
 		GroupVersionKind: schema.GroupVersionKind{Group: group, Version: version, Kind: name},
 		Resource:         resource, Side: side, Access: access,
-		ClusterScoped: name == "Node" || name == "Namespace" || name == "MutatingWebhookConfiguration",
+		ClusterScoped: name == "Node" || name == "Namespace" || name == "IngressClass" || name == "MutatingWebhookConfiguration",
 	}
 }
 
@@ -234,6 +240,12 @@ var kinds = [kindCount]KindInfo{
 	GRPCRoute:       optional(gatewayAPI, "v1", "GRPCRoute", "grpcroutes", Watch).later().byHand(),
 	GatewayTCPRoute: optional(gatewayAPI, "v1", "TCPRoute", "tcproutes", Watch).later().byHand(),
 	TLSRoute:        optional(gatewayAPI, "v1", "TLSRoute", "tlsroutes", Watch).later().byHand(),
+	KubeGateway:     optional(gatewayAPI, "v1", "Gateway", "gateways", Watch).later().byHand(),
+	ListenerSet:     optional(gatewayAPI, "v1", "ListenerSet", "listenersets", Watch).later().byHand(),
+	ReferenceGrant:  optional(gatewayAPI, "v1beta1", "ReferenceGrant", "referencegrants", Watch).later().byHand(),
+
+	Ingress:      optional(kubeNetworking, "v1", "Ingress", "ingresses", Watch).later().byHand(),
+	IngressClass: optional(kubeNetworking, "v1", "IngressClass", "ingressclasses", Watch).later().byHand(),
 
 	// The versions are those that Open Service Mesh 1.2 serves and reads.
 	HTTPRouteGroup: optional(smiSpecs, "v1alpha4", "HTTPRouteGroup", "httproutegroups", Write),

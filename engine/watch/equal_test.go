@@ -16,6 +16,7 @@ import (
 	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
 	corev1 "k8s.io/api/core/v1"
+	kubenetworkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/randfill"
@@ -200,6 +201,14 @@ func TestEditsOfIstioObjects(t *testing.T) {
 		&istionetworkingv1.VirtualService{Spec: networking.VirtualService{Hosts: []string{"a"}}, Status: istiometav1alpha1.IstioStatus{ObservedGeneration: 2}},
 		&istionetworkingv1.VirtualService{Spec: networking.VirtualService{Hosts: []string{"a"}, Tcp: []*networking.TCPRoute{{}}}})
 	edited(t, ofMesh[*gatewayv1.HTTPRoute](), &gatewayv1.HTTPRoute{}, &gatewayv1.HTTPRoute{}, &gatewayv1.HTTPRoute{Spec: gatewayv1.HTTPRouteSpec{Hostnames: []string{"a"}}})
+	edited(t, ofMesh[*gatewayv1.Gateway](), &gatewayv1.Gateway{}, &gatewayv1.Gateway{Status: gatewayv1.GatewayStatus{Addresses: []gatewayv1.Address{{Value: "a"}}}},
+		&gatewayv1.Gateway{Spec: gatewayv1.GatewaySpec{GatewayClassName: "istio"}})
+	notProgrammed := []gatewayv1.ListenerStatus{{Name: "a", Conditions: []metav1.Condition{{Type: gatewayv1.Programmed, Status: metav1.ConditionFalse}}}}
+	edited(t, ofMesh[*gatewayv1.ListenerSet](), &gatewayv1.ListenerSet{}, &gatewayv1.ListenerSet{Status: gatewayv1.ListenerSetStatus{Listeners: []gatewayv1.ListenerStatus{{Name: "a"}}}},
+		&gatewayv1.ListenerSet{Status: gatewayv1.ListenerSetStatus{Listeners: notProgrammed}})
+	edited(t, ofMesh[*gatewayv1.ReferenceGrant](), &gatewayv1.ReferenceGrant{}, &gatewayv1.ReferenceGrant{}, &gatewayv1.ReferenceGrant{Spec: gatewayv1.ReferenceGrantSpec{To: []gatewayv1.GrantTo{{Kind: "Service"}}}})
+	edited(t, ofMesh[*kubenetworkingv1.Ingress](), &kubenetworkingv1.Ingress{}, &kubenetworkingv1.Ingress{Spec: kubenetworkingv1.IngressSpec{DefaultBackend: &kubenetworkingv1.IngressBackend{}}},
+		&kubenetworkingv1.Ingress{Spec: kubenetworkingv1.IngressSpec{Rules: []kubenetworkingv1.IngressRule{{Host: "a"}}}})
 	edited(t, ofMesh[*istionetworkingv1.ServiceEntry](), &istionetworkingv1.ServiceEntry{Spec: networking.ServiceEntry{Hosts: []string{"a"}, Resolution: networking.ServiceEntry_DNS}},
 		&istionetworkingv1.ServiceEntry{
 			Spec:   networking.ServiceEntry{Hosts: []string{"a"}, Resolution: networking.ServiceEntry_DNS},

@@ -13,6 +13,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	kubediscoveryv1 "k8s.io/api/discovery/v1"
+	kubenetworkingv1 "k8s.io/api/networking/v1"
 	kuberbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -78,7 +79,7 @@ func addKubernetes(s *runtime.Scheme) error {
 }
 
 func addMeshes(s *runtime.Scheme) error {
-	return addAll(s, istionetworkingv1.AddToScheme, istiosecurityv1.AddToScheme, filtersv1alpha1.AddToScheme, osmconfigv1alpha2.AddToScheme, gatewayv1.AddToScheme)
+	return addAll(s, istionetworkingv1.AddToScheme, istiosecurityv1.AddToScheme, filtersv1alpha1.AddToScheme, osmconfigv1alpha2.AddToScheme, gatewayv1.AddToScheme, kubenetworkingv1.AddToScheme)
 }
 
 func addAll(s *runtime.Scheme, adds ...func(*runtime.Scheme) error) error {

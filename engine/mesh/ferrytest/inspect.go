@@ -83,8 +83,8 @@ func (h *byHand) ConnectionFor(*snapshot.HostQuery, *snapshot.PodQuery, string) 
 }
 
 // AtGateway implements snapshot.ByHand.
-func (h *byHand) AtGateway(*snapshot.PodQuery, *snapshot.HostQuery) []snapshot.GatewayRoutes {
-	return nil
+func (h *byHand) AtGateway(*snapshot.PodQuery, *snapshot.HostQuery) ([]snapshot.GatewayEntry, string) {
+	return nil, ""
 }
 
 // SubsetLabels implements snapshot.ByHand.

@@ -43,6 +43,7 @@ func readFilters(config *meshconfig.MeshConfig, out *settings) {
 		out.defaults = append(out.defaults, "outlierDetection")
 	}
 	out.plain = config.GetEnableAutoMtls() != nil && !config.GetEnableAutoMtls().GetValue()
+	out.ingress = ingressOf(config)
 }
 
 func selectorOf(s *meshconfig.LabelSelector) metav1.LabelSelector {

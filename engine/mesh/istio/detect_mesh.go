@@ -97,6 +97,7 @@ func newControlPlane(x *discovery.Index, d *appsv1.Deployment, pilot *corev1.Con
 			ServiceEntryVisibility:  visibilityIn(x, config, d.Namespace),
 			DefaultTrafficPolicy:    config.defaults,
 			PlainByDefault:          config.plain,
+			Ingress:                 config.ingress,
 			Network:                 networkOf(x, d.Namespace),
 			ForeignCA:               foreignCA(pilot),
 			Ambient:                 ambientOf(x, d, pilot),

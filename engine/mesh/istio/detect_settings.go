@@ -57,6 +57,8 @@ type settings struct {
 	defaults []string
 	// plain: enableAutoMtls is false.
 	plain bool
+	// ingress is nil for the defaults.
+	ingress *discoveryv1.IstioIngress
 	// roots are further bundles of root certificates, and remoteRoots says that there
 	// may be others which are not known here. See multiRoot.
 	roots       []string
@@ -138,7 +140,7 @@ func lastSettings(x *discovery.Index, mesh, namespace string) (settings, bool) {
 		peers:    slices.DeleteFunc(slices.Clone(spec.PeerTrustDomains), func(peer string) bool { return peer == discoveryv1.AnyTrustDomain }),
 		smartDNS: spec.SmartDnsProxyingEnabled, exportTo: spec.DefaultExportTo, pathNormalization: spec.PathNormalization, isStored: true,
 		outbound: spec.OutboundTrafficPolicy, selectors: spec.DiscoverySelectors, visible: spec.ServiceEntryVisibility,
-		defaults: spec.DefaultTrafficPolicy, plain: spec.PlainByDefault,
+		defaults: spec.DefaultTrafficPolicy, plain: spec.PlainByDefault, ingress: spec.Ingress,
 	}, true
 }
 

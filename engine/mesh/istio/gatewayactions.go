@@ -43,7 +43,7 @@ func (a *attacher) actionOf(filters []gatewayv1.Filter, backends []gatewayv1.Bac
 		}
 		to := &networking.HTTPRouteDestination{Weight: weightOf(b)}
 		var unknown string
-		if to.Destination, unknown, err = a.destinationOf(b, ref.Namespace); err != nil {
+		if to.Destination, unknown, err = a.destinationOf(b, ref); err != nil {
 			return out, err
 		}
 		out.unknown = cmp.Or(out.unknown, unknown)
@@ -89,11 +89,14 @@ func headerFilter(to *networking.Headers, f *gatewayv1.Filter) (*networking.Head
 	return out, nil
 }
 
-// destinationOf is where a backend is. Unknown is why that is not followed (Istio, buildDestination).
-func (a *attacher) destinationOf(b *gatewayv1.BackendRef, namespace string) (to *networking.Destination, unknown string, err error) {
-	group, kind := valueOr(b.Group, ""), valueOr(b.Kind, "Service")
+// destinationOf is where a backend is: nowhere, for one in another namespace that no ReferenceGrant opens. Unknown is why that is not
+// followed (Istio, buildDestination).
+func (a *attacher) destinationOf(b *gatewayv1.BackendRef, ref snapshot.Ref) (to *networking.Destination, unknown string, err error) {
+	group, kind, namespace := valueOr(b.Group, ""), valueOr(b.Kind, "Service"), ref.Namespace
 	to = &networking.Destination{}
-	switch {
+	switch in := valueOr(b.Namespace, namespace); {
+	case a.atGateways && in != namespace && !granted(a.grants, ref, group, kind, in, b.Name):
+		return to, "", nil
 	case group == "" && kind == "Service" && !strings.Contains(b.Name, "."), group == "multicluster.x-k8s.io" && kind == "ServiceImport":
 		to.Host = b.Name + "." + valueOr(b.Namespace, namespace) + ".svc." + a.domain
 	case group == istioGroup && kind == "Hostname" && b.Namespace == nil:

@@ -34,23 +34,15 @@ type attachedRoutes struct {
 type attacher struct {
 	cluster, domain string
 	entries         map[string]*istionetworkingv1.ServiceEntry
-	// to is what was found, by host; gateways is what is attached to gateways.
-	to       map[string][]attachedRoutes
-	gateways []gatewayAttachment
+	// to is what was found, by host.
+	to map[string][]attachedRoutes
+	// atGateways: it is about routes for gateways, which send to other namespaces only what the grants allow.
+	atGateways bool
+	grants     []snapshot.APIObject
 }
 
-// gatewayAttachment is a route of the Gateway API that is attached to a gateway. Which of its listeners takes it is not followed.
-type gatewayAttachment struct {
-	ref snapshot.Ref
-	// namespace and name are those of the Gateway; empty if the parent is of another kind, such as a ListenerSet.
-	namespace, name string
-	hostnames       []string
-	// leads are the hosts to which it sends some; empty ones are of no Service.
-	leads []string
-}
-
-// attach finds the routes of the Gateway API of a cluster: those that are for its mesh, by host, and those for gateways.
-func attach(c *snapshot.Cluster) (map[string][]attachedRoutes, []gatewayAttachment) {
+// attach finds the routes of the Gateway API of a cluster that are for its mesh, by host.
+func attach(c *snapshot.Cluster) map[string][]attachedRoutes {
 	a := &attacher{cluster: c.Name, domain: c.DomainOrDefault(), entries: map[string]*istionetworkingv1.ServiceEntry{}, to: map[string][]attachedRoutes{}}
 	for o := range snapshot.Each[*istionetworkingv1.ServiceEntry](c.OfMeshes[snapshot.ServiceEntry]) {
 		a.entries[o.Namespace+"/"+o.Name] = o
@@ -65,7 +57,7 @@ func attach(c *snapshot.Cluster) (map[string][]attachedRoutes, []gatewayAttachme
 	}
 	for o := range snapshot.Each[*gatewayv1.TCPRoute](c.OfMeshes[snapshot.GatewayTCPRoute]) {
 		a.each(o, a.refOf(snapshot.GatewayTCPRoute, o), o.Spec.ParentRefs, func(to *attachedRoutes, port uint32, _ string) {
-			for _, r := range a.connections(o.Namespace, o.Spec.Rules) {
+			for _, r := range a.connections(a.refOf(snapshot.GatewayTCPRoute, o), o.Spec.Rules) {
 				to.tcp = append(to.tcp, &networking.TCPRoute{Match: []*networking.L4MatchAttributes{{Port: port}}, Route: r})
 			}
 		})
@@ -76,12 +68,12 @@ func attach(c *snapshot.Cluster) (map[string][]attachedRoutes, []gatewayAttachme
 			if len(names) == 0 {
 				names = []string{host}
 			}
-			for _, r := range a.connections(o.Namespace, o.Spec.Rules) {
+			for _, r := range a.connections(a.refOf(snapshot.TLSRoute, o), o.Spec.Rules) {
 				to.tls = append(to.tls, &networking.TLSRoute{Match: []*networking.TLSMatchAttributes{{Port: port, SniHosts: names}}, Route: r})
 			}
 		})
 	}
-	return a.to, a.gateways
+	return a.to
 }
 
 func (a *attacher) refOf(kind snapshot.Kind, o metav1.Object) snapshot.Ref {
@@ -98,9 +90,6 @@ func (a *attacher) each(o metav1.Object, ref snapshot.Ref, parents []gatewayv1.P
 			port = uint32(max(*p.Port, 0))
 		}
 		hosts := a.hostsOf(p, home)
-		if len(hosts) == 0 {
-			a.atGateway(o, ref, p, home, fill)
-		}
 		for _, host := range hosts {
 			to := attachedRoutes{ref: ref, created: o.GetCreationTimestamp().Time, home: home, key: ref.Namespace + "~"}
 			if port != 0 {
@@ -113,40 +102,6 @@ func (a *attacher) each(o metav1.Object, ref snapshot.Ref, parents []gatewayv1.P
 			}
 		}
 	}
-}
-
-// atGateway adds what an object has for a parent that is no host of the mesh.
-func (a *attacher) atGateway(o metav1.Object, ref snapshot.Ref, p *gatewayv1.ParentReference, home string, fill func(to *attachedRoutes, port uint32, host string)) {
-	out := gatewayAttachment{ref: ref}
-	if valueOr(p.Group, gatewayv1.GroupVersion.Group) == gatewayv1.GroupVersion.Group && valueOr(p.Kind, gatewayKind) == gatewayKind {
-		out.namespace, out.name = home, p.Name
-	}
-	switch o := o.(type) {
-	case *gatewayv1.HTTPRoute:
-		out.hostnames = o.Spec.Hostnames
-	case *gatewayv1.GRPCRoute:
-		out.hostnames = o.Spec.Hostnames
-	case *gatewayv1.TLSRoute:
-		out.hostnames = o.Spec.Hostnames
-	}
-	var to attachedRoutes
-	fill(&to, 0, "")
-	for _, r := range to.http {
-		for _, d := range r.Route {
-			out.leads = append(out.leads, d.Destination.GetHost())
-		}
-	}
-	for _, r := range to.tcp {
-		for _, d := range r.Route {
-			out.leads = append(out.leads, d.Destination.GetHost())
-		}
-	}
-	for _, r := range to.tls {
-		for _, d := range r.Route {
-			out.leads = append(out.leads, d.Destination.GetHost())
-		}
-	}
-	a.gateways = append(a.gateways, out)
 }
 
 // gatewayKind is the kind of a parent that says none.
@@ -181,7 +136,7 @@ func onPort(routes []httpRoute, port uint32) []httpRoute {
 }
 
 // connections are where the rules for connections lead; nil if Istio does not take them (Istio, buildTCPDestination).
-func (a *attacher) connections(namespace string, rules []gatewayv1.Connections) (out [][]*networking.RouteDestination) {
+func (a *attacher) connections(ref snapshot.Ref, rules []gatewayv1.Connections) (out [][]*networking.RouteDestination) {
 	for i := range rules {
 		var to []*networking.RouteDestination
 		for j := range rules[i].BackendRefs {
@@ -189,7 +144,7 @@ func (a *attacher) connections(namespace string, rules []gatewayv1.Connections) 
 			if weightOf(b) == 0 {
 				continue
 			}
-			d, _, err := a.destinationOf(b, namespace)
+			d, _, err := a.destinationOf(b, ref)
 			if err != nil {
 				return nil
 			}

@@ -26,10 +26,9 @@ type handWritten struct {
 	sidecars              map[string][]*istionetworkingv1.Sidecar
 	tokens                map[string][]*istiosecurityv1.RequestAuthentication
 	filters               map[string][]filter
-	// attached is what the Gateway API routes, by host; atGateways is what it routes at gateways.
-	attached   map[string][]attachedRoutes
-	atGateways []gatewayAttachment
-	gateways   []*istionetworkingv1.Gateway
+	// attached is what the Gateway API routes, by host.
+	attached map[string][]attachedRoutes
+	gateways []*istionetworkingv1.Gateway
 	// bound are the VirtualServices for gateways.
 	bound []*istionetworkingv1.VirtualService
 
@@ -64,7 +63,7 @@ func inspect(c *snapshot.Cluster, plane snapshot.Plane) snapshot.ByHand {
 		peerAuthentications: map[string][]*istiosecurityv1.PeerAuthentication{}, sidecars: map[string][]*istionetworkingv1.Sidecar{},
 		tokens: map[string][]*istiosecurityv1.RequestAuthentication{}, filters: filtersOf(c, isHandWritten),
 	}
-	h.attached, h.atGateways = attach(c)
+	h.attached = attach(c)
 	for o := range snapshot.Each[*istionetworkingv1.Gateway](c.OfMeshes[snapshot.Gateway]) {
 		if isHandWritten(o) {
 			h.gateways = append(h.gateways, o)
@@ -149,8 +148,12 @@ func (h *handWritten) ignored(mesh *snapshot.MeshPlan, namespace string) bool {
 // Empty implements snapshot.ByHand.
 func (h *handWritten) Empty() bool {
 	return h.virtualServices.empty() && h.destinationRules.empty() && h.serviceEntries.empty() &&
-		len(h.authorizationPolicies)+len(h.peerAuthentications)+len(h.sidecars)+len(h.tokens)+len(h.filters)+len(h.attached)+len(h.atGateways)+len(h.bound) == 0
+		len(h.authorizationPolicies)+len(h.peerAuthentications)+len(h.sidecars)+len(h.tokens)+len(h.filters)+len(h.attached)+len(h.bound) == 0 &&
+		!slices.ContainsFunc(ofGateways, func(k snapshot.Kind) bool { return len(h.from.OfMeshes[k]) > 0 })
 }
+
+// ofGateways are the kinds that say where gateways of Kubernetes' own kinds send requests. It is read-only.
+var ofGateways = []snapshot.Kind{snapshot.KubeGateway, snapshot.Ingress}
 
 // add indexes an object by its hosts as Istio reads them: a name without dots is a
 // service of the object's namespace.

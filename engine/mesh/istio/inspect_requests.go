@@ -141,10 +141,14 @@ func (h *handWritten) act(to *snapshot.HandRoute, r httpRoute) {
 	}
 }
 
-// target is where some of the requests of a route go.
+// target is where some of the requests of a route go. It has no host where the route names a backend that it may not use.
 func (h *handWritten) target(d *networking.Destination, weight int32, namespace string, headers *networkingv1.HeaderManipulation) snapshot.Target {
+	host := d.GetHost()
+	if host != "" {
+		host = h.fullName(host, namespace)
+	}
 	return snapshot.Target{
-		Host: h.fullName(d.GetHost(), namespace), Port: d.GetPort().GetNumber(), Subset: d.GetSubset(), Weight: uint32(max(weight, 0)), Headers: headers,
+		Host: host, Port: d.GetPort().GetNumber(), Subset: d.GetSubset(), Weight: uint32(max(weight, 0)), Headers: headers,
 	}
 }
 

@@ -28,8 +28,8 @@ func (h *handWritten) RoutesFor(of *snapshot.HostQuery, callers *snapshot.PodQue
 		one.First = one.First && !one.Pattern
 		switch of.Traffic {
 		case snapshot.Requests:
-			for _, r := range vs.Spec.Http {
-				one.Routes = append(one.Routes, h.routesOf(httpRoute{HTTPRoute: r, ref: o.ref}, matchOf, of)...)
+			for _, r := range h.httpOf(of.Mesh, vs) {
+				one.Routes = append(one.Routes, h.routesOf(r, matchOf, of)...)
 			}
 		default:
 			one.Routes = h.connectionRoutes(vs.Spec.Tcp, vs.Spec.Tls, o.ref, of)

@@ -29,6 +29,11 @@ var reads = map[snapshot.Kind]func(snapshot.APIObject){
 	snapshot.HTTPRoute:             strip(func(o *gatewayv1.HTTPRoute) { o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta) }),
 	snapshot.GRPCRoute:             strip(func(o *gatewayv1.GRPCRoute) { o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta) }),
 	snapshot.GatewayTCPRoute:       strip(func(o *gatewayv1.TCPRoute) { o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta) }),
+	snapshot.KubeGateway:           strip(stripKubeGateway),
+	snapshot.ListenerSet:           strip(stripListenerSet),
+	snapshot.ReferenceGrant:        strip(func(o *gatewayv1.ReferenceGrant) { o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, named(o.ObjectMeta) }),
+	snapshot.Ingress:               strip(stripIngress),
+	snapshot.IngressClass:          strip(stripIngressClass),
 	snapshot.TLSRoute:              strip(func(o *gatewayv1.TLSRoute) { o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta) }),
 }
 
@@ -61,7 +66,6 @@ func stripVirtualService(o *istionetworkingv1.VirtualService) {
 			r.DirectResponse.Body = nil
 		}
 		only(&r.Rewrite)
-		only(&r.Delegate)
 	}
 }
 
@@ -73,7 +77,7 @@ func only[T any](part **T) {
 }
 
 func stripGateway(o *istionetworkingv1.Gateway) {
-	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, named(o.ObjectMeta)
+	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta)
 	o.Status.Reset()
 	for i, s := range o.Spec.Servers {
 		kept := &networking.Server{Hosts: s.Hosts}

@@ -100,6 +100,9 @@ type IstioMesh struct {
 	// PlainByDefault says that callers present no identity unless a DestinationRule says so (enableAutoMtls is false). It is not
 	// part of Gloo Mesh 1.x.
 	PlainByDefault bool `json:"plainByDefault,omitempty"`
+	// Ingress says which Ingresses of Kubernetes the control plane takes; omitted for Istio's defaults. It is not part of Gloo
+	// Mesh 1.x.
+	Ingress *IstioIngress `json:"ingress,omitempty"`
 	// Network is that of the control plane's own pods, as the label topology.istio.io/network of its namespace says it; it is
 	// there where a control plane is installed to know the endpoints of other clusters by itself. It is not part of Gloo Mesh 1.x.
 	// +kubebuilder:validation:MaxLength=63
@@ -125,6 +128,22 @@ type IstioExportTo struct {
 	VirtualServices []string `json:"virtualServices,omitempty"`
 	// DestinationRules are the namespaces that see DestinationRules: defaultDestinationRuleExportTo. Omitted means all.
 	DestinationRules []string `json:"destinationRules,omitempty"`
+}
+
+// IstioIngress says which Ingresses of Kubernetes a control plane takes, and at which pods
+// (https://istio.io/latest/docs/reference/config/istio.mesh.v1alpha1/).
+type IstioIngress struct {
+	// Mode is ingressControllerMode: OFF for none, DEFAULT for those without a class, too; empty means STRICT, for those of the
+	// class alone.
+	// +kubebuilder:validation:Enum=OFF;DEFAULT
+	Mode string `json:"mode,omitempty"`
+	// Class is ingressClass, the value of the annotation kubernetes.io/ingress.class; empty means istio.
+	// +kubebuilder:validation:MaxLength=253
+	Class string `json:"class,omitempty"`
+	// Gateway is the value of the label istio of the pods where they are entered: ingressSelector, or else ingressService; empty
+	// means ingressgateway.
+	// +kubebuilder:validation:MaxLength=253
+	Gateway string `json:"gateway,omitempty"`
 }
 
 // IstioIngressGateway is a gateway Service. Deprecated.

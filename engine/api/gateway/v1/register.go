@@ -16,7 +16,13 @@ func AddToScheme(s *runtime.Scheme) error {
 		&GRPCRoute{}, &GRPCRouteList{},
 		&TCPRoute{}, &TCPRouteList{},
 		&TLSRoute{}, &TLSRouteList{},
+		&Gateway{}, &GatewayList{},
+		&ListenerSet{}, &ListenerSetList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
+	// This is the version that all releases serve (Istio, metadata.yaml).
+	grants := schema.GroupVersion{Group: GroupVersion.Group, Version: "v1beta1"}
+	s.AddKnownTypes(grants, &ReferenceGrant{}, &ReferenceGrantList{})
+	metav1.AddToGroupVersion(s, grants)
 	return nil
 }
