@@ -35,8 +35,8 @@ type Detector struct {
 	// ExportTo is what a Service says about the namespaces whose callers know it, as its mesh writes that; nil if nothing. Nil if
 	// Services never say that.
 	ExportTo func(*corev1.Service) []string
-	// Machines are what users added to the mesh of a cluster that is no pod. Nil if there is no such thing.
-	Machines func(*snapshot.Cluster) []Machine
+	// Machines are what users added to the meshes of a cluster with some control planes that is no pod. Nil if there is no such thing.
+	Machines func(*snapshot.Cluster, []*ControlPlane) []Machine
 	// Identities is equal for two meshes of the kind that give a service account the same
 	// identity. Nil if no two do.
 	Identities func(*discoveryv1.MeshSpec) string

@@ -20,6 +20,7 @@ import (
 type attachedRoutes struct {
 	ref     snapshot.Ref
 	created time.Time
+	revisioned
 	// home is the namespace of the Service or ServiceEntry. Callers in other namespaces than that of the object see it only if it is
 	// there, too (Istio, buildSidecarVirtualHostsForVirtualService).
 	home string
@@ -42,6 +43,7 @@ type attacher struct {
 // gatewayAttachment is a route of the Gateway API that is attached to a gateway. Which of its listeners takes it is not followed.
 type gatewayAttachment struct {
 	ref snapshot.Ref
+	revisioned
 	// namespace and name are those of the Gateway; empty if the parent is of another kind, such as a ListenerSet.
 	namespace, name string
 	hostnames       []string
@@ -102,7 +104,7 @@ func (a *attacher) each(o metav1.Object, ref snapshot.Ref, parents []gatewayv1.P
 			a.atGateway(o, ref, p, home, fill)
 		}
 		for _, host := range hosts {
-			to := attachedRoutes{ref: ref, created: o.GetCreationTimestamp().Time, home: home, key: ref.Namespace + "~"}
+			to := attachedRoutes{ref: ref, created: o.GetCreationTimestamp().Time, revisioned: revisionedOf(o), home: home, key: ref.Namespace + "~"}
 			if port != 0 {
 				to.key += strconv.FormatUint(uint64(port), 10) + "~"
 			}
@@ -117,7 +119,7 @@ func (a *attacher) each(o metav1.Object, ref snapshot.Ref, parents []gatewayv1.P
 
 // atGateway adds what an object has for a parent that is no host of the mesh.
 func (a *attacher) atGateway(o metav1.Object, ref snapshot.Ref, p *gatewayv1.ParentReference, home string, fill func(to *attachedRoutes, port uint32, host string)) {
-	out := gatewayAttachment{ref: ref}
+	out := gatewayAttachment{ref: ref, revisioned: revisionedOf(o)}
 	if valueOr(p.Group, gatewayv1.GroupVersion.Group) == gatewayv1.GroupVersion.Group && valueOr(p.Kind, gatewayKind) == gatewayKind {
 		out.namespace, out.name = home, p.Name
 	}
@@ -221,7 +223,7 @@ func (r *attachedRoutes) seenBy(mesh *snapshot.MeshPlan) callerNamespaces {
 // attachedTo are the routes for a host, the oldest first. What is attached to a Service or ServiceEntry in another namespace than that
 // of the host is for another one of the name.
 func (h *handWritten) attachedTo(of *snapshot.HostQuery) []attachedRoutes {
-	out := slices.DeleteFunc(slices.Clone(h.attached[of.Host]), func(r attachedRoutes) bool { return r.home != of.Home })
+	out := slices.DeleteFunc(slices.Clone(h.attached[of.Host]), func(r attachedRoutes) bool { return r.home != of.Home || !r.of(of.Mesh) })
 	slices.SortStableFunc(out, func(a, b attachedRoutes) int {
 		return cmp.Or(a.created.Compare(b.created), strings.Compare(a.ref.Namespace, b.ref.Namespace), strings.Compare(a.ref.Name, b.ref.Name))
 	})

@@ -50,6 +50,7 @@ type handWrittenObject struct {
 	// exportTo is as written; empty means that the mesh's settings say it.
 	exportTo []string
 	created  time.Time
+	revisioned
 	// in is its namespace; nil if that is not known.
 	in *corev1.Namespace
 }
@@ -157,7 +158,7 @@ func (h *handWritten) Empty() bool {
 func (x *hostIndex) add(c *snapshot.Cluster, kind snapshot.Kind, o metav1.Object, hosts, exportTo []string) {
 	object := handWrittenObject{
 		ref:      snapshot.Ref{Kind: kind, Cluster: c.Name, Namespace: o.GetNamespace(), Name: o.GetName()},
-		exportTo: exportTo, created: o.GetCreationTimestamp().Time, in: namespaceOf(c, o.GetNamespace()),
+		exportTo: exportTo, created: o.GetCreationTimestamp().Time, revisioned: revisionedOf(o), in: namespaceOf(c, o.GetNamespace()),
 	}
 	for _, host := range hosts {
 		host = strings.ToLower(host)

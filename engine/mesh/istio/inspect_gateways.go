@@ -18,7 +18,7 @@ func (h *handWritten) AtGateway(gateway *snapshot.PodQuery, to *snapshot.HostQue
 	labels := gateway.Pods[0]
 	servers := map[string][]*networking.Server{}
 	for _, o := range h.gateways {
-		if inventory.MatchLabels(o.Spec.Selector, labels) {
+		if inRevision(gateway.Mesh, o) && inventory.MatchLabels(o.Spec.Selector, labels) {
 			servers[o.Namespace+"/"+o.Name] = o.Spec.Servers
 		}
 	}
@@ -29,6 +29,9 @@ func (h *handWritten) AtGateway(gateway *snapshot.PodQuery, to *snapshot.HostQue
 	}
 	name := labels[gatewayName]
 	for _, a := range h.atGateways {
+		if !a.of(gateway.Mesh) {
+			continue
+		}
 		// Where the parent is no Gateway, or one for which Istio deploys no pods, it is not known which pods it is for.
 		isKnown := a.name != "" && (name != "" || h.deploys(a.namespace, a.name))
 		if isKnown && (a.name != name || a.namespace != gateway.Namespace) {
@@ -57,7 +60,7 @@ func (h *handWritten) deploys(namespace, gateway string) bool {
 func (h *handWritten) boundRoutes(vs *istionetworkingv1.VirtualService, servers map[string][]*networking.Server, gateway *snapshot.PodQuery, to *snapshot.HostQuery) (out snapshot.GatewayRoutes, applies bool) {
 	ref := snapshot.Ref{Kind: snapshot.VirtualService, Cluster: h.from.Name, Namespace: vs.Namespace, Name: vs.Name}
 	out.Ref, out.As, out.Created = ref, ref, vs.CreationTimestamp.Time
-	if seen := (handWrittenObject{ref: ref, exportTo: vs.Spec.ExportTo}).seenBy(gateway.Mesh); !seen.includes(gateway.Namespace) {
+	if seen := (handWrittenObject{ref: ref, exportTo: vs.Spec.ExportTo, revisioned: revisionedOf(vs)}).seenBy(gateway.Mesh); !seen.includes(gateway.Namespace) {
 		return out, false
 	}
 	var names []string

@@ -27,6 +27,7 @@ var dialect = &snapshot.Dialect{
 		{What: "ServiceEntry", Regard: snapshot.Named, Note: "one for a host of a policy, a VirtualDestination or a federated service gets a warning, and makes an answer UNKNOWN where it is, or may be, the older one"},
 		{What: "Sidecar", Regard: snapshot.Followed, Note: "the hosts of spec.egress, and spec.outboundTrafficPolicy"},
 		{What: "exportTo", Regard: snapshot.Followed, Note: "of Services and of the objects above, and the defaults of the mesh"},
+		{What: "label istio.io/rev", Regard: snapshot.Followed, Note: "of the objects above and below: one for another revision than that of the control plane decides nothing"},
 		{What: "pods and Services", Regard: snapshot.Followed, Note: "which pods answer, and which of them have no proxy; an ExternalName is the service that it stands for. In flat networks, other clusters get the first address of a dual-stack pod only"},
 		{What: "RequestAuthentication", Regard: snapshot.Followed, Note: "whether a request has a token that it reads; one that has makes an answer UNKNOWN"},
 		{What: "EnvoyFilter, WasmPlugin, TrafficExtension", Regard: snapshot.Named, Note: "where they apply to callers, to the pods that are called, or to gateways between them"},
