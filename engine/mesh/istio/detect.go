@@ -40,12 +40,15 @@ func Detector() discovery.Detector {
 		Gateway:       isGateway,
 		ExportTo:      exportToOfService,
 		Machines:      machines,
+		Inbound:       inboundPast,
+		Outbound:      outboundCapture,
 		Identities:    func(spec *discoveryv1.MeshSpec) string { return spec.Istio.TrustDomain },
 		RevisionName:  "revision",
 		Fix:           "restart it to get the sidecar of a running control plane, with its revision; each control plane needs its own revision",
 		Reads: discovery.Reads{
 			Annotations:    annotationsRead,
-			Env:            []string{revisionEnv, skipTrustDomain, multiRoot, sharedSettings, enableCA, externalCA, debounceAfter, debounceMax},
+			Env:            []string{revisionEnv, skipTrustDomain, multiRoot, sharedSettings, enableCA, externalCA, debounceAfter, debounceMax, clusterID, interceptionEnv},
+			Args:           captureArgs,
 			ConfigMaps:     configMapsOf,
 			ConfigMapNames: []string{settingsName, rootsName},
 			ConfigMap:      configMapKey,
@@ -71,7 +74,8 @@ func exportToOfService(s *corev1.Service) []string {
 	return names[:min(len(names), most)]
 }
 
-// annotationsRead are those that say who knows a Service, and those that ask for a sidecar, and with its revision. The status
+// annotationsRead are those that say who knows a Service, what passes the proxy of a pod by, and those that ask for a sidecar, and with its
+// revision. The status
 // has much else, and is read only where the revision does not stand by itself.
 func annotationsRead(annotations map[string]string) []string {
 	var names []string
@@ -81,6 +85,7 @@ func annotationsRead(annotations map[string]string) []string {
 	if annotations[injectKey] != "" {
 		names = append(names, injectKey)
 	}
+	names = append(names, captureAnnotations(annotations)...)
 	for _, name := range []string{revisionKey, statusKey} {
 		if annotations[name] != "" {
 			return append(names, name)

@@ -98,6 +98,8 @@ func newControlPlane(x *discovery.Index, d *appsv1.Deployment, pilot *corev1.Con
 			DefaultTrafficPolicy:    config.defaults,
 			PlainByDefault:          config.plain,
 			Network:                 networkOf(x, d.Namespace),
+			ClusterID:               clusterIDOf(pilot),
+			InboundTrafficPolicy:    config.inbound,
 			ForeignCA:               foreignCA(pilot),
 			RootFingerprints:        rootsOf(x, d.Namespace, pilot, config, ref),
 		},

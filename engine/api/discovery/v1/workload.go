@@ -49,6 +49,8 @@ type KubernetesWorkload struct {
 	OtherPodLabels []map[string]string `json:"otherPodLabels,omitempty"`
 	// Gateway: its pods are proxies by themselves, and not beside an application. Not part of Gloo Mesh 1.x.
 	Gateway bool `json:"gateway,omitempty"`
+	// Capture is which connections that its pods open their proxies see; omitted if they see all. Not part of Gloo Mesh 1.x.
+	Capture *Capture `json:"capture,omitempty"`
 	// ServiceAccountName is that of its pod template; empty means default.
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
