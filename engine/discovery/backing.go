@@ -208,6 +208,21 @@ func (x backing) reportMachines(d *discoveryv1.Destination) {
 	}
 }
 
+// reportPastProxy says which ports behind the Service of a Destination pass the proxies of pods by.
+func (x backing) reportPastProxy(d *discoveryv1.Destination) {
+	k := d.Spec.KubeService
+	if text := snapshot.PastProxyText(k); text != "" {
+		x.Report(snapshot.Issue{
+			Code: snapshot.ProxyMissing, Severity: snapshot.Warning, Target: snapshot.RefOf(snapshot.Destination, d),
+			Ref:     snapshot.Ref{Kind: snapshot.Service, Cluster: k.Ref.ClusterName, Namespace: k.Ref.Namespace, Name: k.Ref.Name},
+			Message: text, Hint: pastProxyHint,
+		})
+	}
+}
+
+// pastProxyHint says how to have proxies see a port.
+const pastProxyHint = "leave the port to the proxies in the traffic annotations of the pods and the settings of their injector"
+
 // reportPorts says that endpoints of the Service of a Destination do not serve one of its ports.
 func (x backing) reportPorts(d *discoveryv1.Destination) {
 	k := d.Spec.KubeService

@@ -52,6 +52,7 @@ func (x *Index) findDestinations(kinds []*detected, workloads []*workload) []*di
 		backing{x}.reportProxies(d, c.bare)
 		backing{x}.reportMachines(d)
 		backing{x}.reportPorts(d)
+		backing{x}.reportPastProxy(d)
 		out = append(out, d)
 	}
 	return out

@@ -37,8 +37,12 @@ type Detector struct {
 	ExportTo func(*corev1.Service) []string
 	// Ambient finds pods that need no proxy of their own; nil if all do.
 	Ambient *AmbientDetector
-	// Machines are what users added to the mesh of a cluster that is no pod. Nil if there is no such thing.
-	Machines func(*snapshot.Cluster) []Machine
+	// Machines are what users added to the meshes of a cluster with some control planes that is no pod. Nil if there is no such thing.
+	Machines func(*snapshot.Cluster, []*ControlPlane) []Machine
+	// Inbound says how connections to a port of a pod pass its proxy by, as EndpointPort.PastProxy has it; empty if they do not. Outbound
+	// is which connections of a pod its proxy sees; nil if it sees all. Nil if proxies see all.
+	Inbound  func(pod *corev1.Pod, port uint32) string
+	Outbound func(*corev1.Pod) *discoveryv1.Capture
 	// Identities is equal for two meshes of the kind that give a service account the same
 	// identity. Nil if no two do.
 	Identities func(*discoveryv1.MeshSpec) string

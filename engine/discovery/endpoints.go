@@ -23,6 +23,7 @@ func (x *Index) endpointSubsets(kinds []*detected, c *candidate, name string) []
 	if k := kindOf(kinds, c.mesh); k != nil {
 		b.proxied = func(pod *corev1.Pod) bool { _, ok := k.Sidecar(x, pod); return ok }
 		b.ambient = func(pod *corev1.Pod) bool { return c.mesh.Ambient && (ambient{x}).modeOfPod(k, pod).IsAmbient() }
+		b.inbound = k.Inbound
 	}
 	families := map[endpointv1.AddressType]bool{}
 	for _, slice := range x.slices[keyOf(c.service)] {
@@ -90,6 +91,8 @@ type endpointBuilder struct {
 	proxied func(*corev1.Pod) bool
 	// ambient reports whether a pod without one is in ambient mode; nil if none is.
 	ambient func(*corev1.Pod) bool
+	// inbound is Detector.Inbound; nil if proxies see all.
+	inbound func(*corev1.Pod, uint32) string
 	subsets []discoveryv1.EndpointSubset
 	// foreign are the addresses that are not those of pods, and bare is how many pods have no proxy.
 	foreign []string
@@ -133,11 +136,33 @@ func (b *endpointBuilder) addSlice(slice *endpointv1.EndpointSlice) {
 				b.bare++
 			}
 		}
+		if past := b.portsPast(ports, pod); without == 0 && past != nil {
+			b.add(b.subset(discoveryv1.EndpointSubset{Ports: past}, 1), b.endpoint(slice.Namespace, pod, from), pod)
+			continue
+		}
 		if at[without] < 0 {
 			at[without] = b.subset(discoveryv1.EndpointSubset{Ports: ports, NoProxy: without > 0, Ambient: without == 2}, len(slice.Endpoints))
 		}
 		b.add(at[without], b.endpoint(slice.Namespace, pod, from), pod)
 	}
+}
+
+// portsPast are ports of a pod of which connections to some pass its proxy by; nil if there are none of these.
+func (b *endpointBuilder) portsPast(ports []discoveryv1.EndpointPort, pod *corev1.Pod) (out []discoveryv1.EndpointPort) {
+	if b.inbound == nil || pod == nil {
+		return nil
+	}
+	for i := range ports {
+		past := b.inbound(pod, ports[i].Port)
+		if past == "" {
+			continue
+		}
+		if out == nil {
+			out = slices.Clone(ports)
+		}
+		out[i].PastProxy = past
+	}
+	return out
 }
 
 // subset finds or adds the one that is like another one, but for endpoints.
@@ -203,7 +228,7 @@ func endpointPorts(slice *endpointv1.EndpointSlice) []discoveryv1.EndpointPort {
 func comparePorts(a, b discoveryv1.EndpointPort) int {
 	return cmp.Or(
 		cmp.Compare(a.Port, b.Port), strings.Compare(a.Name, b.Name),
-		strings.Compare(a.Protocol, b.Protocol), strings.Compare(a.AppProtocol, b.AppProtocol),
+		strings.Compare(a.Protocol, b.Protocol), strings.Compare(a.AppProtocol, b.AppProtocol), strings.Compare(a.PastProxy, b.PastProxy),
 	)
 }
 

@@ -17,7 +17,7 @@ func newMachines(c *snapshot.Cluster, kinds []*detected) machines {
 		if k.Machines == nil || len(k.controlPlanes) == 0 {
 			continue
 		}
-		for _, m := range k.Machines(c) {
+		for _, m := range k.Machines(c, k.controlPlanes) {
 			out[m.Namespace] = append(out[m.Namespace], m)
 		}
 	}

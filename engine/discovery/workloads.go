@@ -148,11 +148,26 @@ func (x *Index) newWorkload(kinds []*detected, given *names, ctl *controller, m 
 					Gateway:            of != nil && of.Gateway != nil && of.Gateway(&ctl.template.Spec),
 					DataPlaneMode:      ambient{x}.modeOf(of, ctl),
 					ServiceAccountName: ServiceAccount(&ctl.template.Spec),
+					Capture:            captureOf(x, of, ctl),
 				},
 				Mesh: m.ref(),
 			},
 		},
 	}
+}
+
+// captureOf is which connections that the pods of a controller open their proxies see, by the youngest with a sidecar.
+func captureOf(x *Index, d *detected, ctl *controller) *discoveryv1.Capture {
+	if d == nil || d.Outbound == nil {
+		return nil
+	}
+	youngest := &corev1.Pod{ObjectMeta: ctl.template.ObjectMeta, Spec: ctl.template.Spec}
+	for _, pod := range ctl.pods {
+		if _, ok := d.Sidecar(x, pod); ok && !pod.CreationTimestamp.Before(&youngest.CreationTimestamp) {
+			youngest = pod
+		}
+	}
+	return d.Outbound(youngest)
 }
 
 // ServiceAccount is that of the pods of a spec; empty for the default one.

@@ -123,6 +123,7 @@ func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
 		if all, bare := snapshot.EndpointCounts(k); bare > 0 {
 			a.NoProxy = snapshot.NoProxyText(bare, all)
 		}
+		a.NoProxy = snapshot.Sentences(a.NoProxy, snapshot.PastProxyText(k))
 	}
 	a.Ambient = ambientText(d)
 	if open == snapshot.OpenNot {
@@ -223,8 +224,9 @@ func (x *Index) gateTo(d *snapshot.DestinationPlan) *gate {
 	if len(g.calls) == 0 {
 		add(true, 0)
 	}
-	if slices.ContainsFunc(g.calls, func(c gateCall) bool { return !c.group.bare }) { // what is said of bare pods is another matter
-		g.calls = slices.DeleteFunc(g.calls, func(c gateCall) bool { return c.group.bare })
+	open := func(c gateCall) bool { return c.group.bare || c.group.pastProxy != "" }
+	if slices.ContainsFunc(g.calls, func(c gateCall) bool { return !open(c) }) { // what is said of bare pods is another matter
+		g.calls = slices.DeleteFunc(g.calls, open)
 	}
 	return g
 }
@@ -240,6 +242,9 @@ func (g *gate) admits(workload *discoveryv1.Workload) (may bool, by []snapshot.R
 	for _, c := range g.calls {
 		call, how := c.Call, connectionOf(g.Index, workload, mesh, g.d, c.port, "")
 		call.Caller = caller
+		if e := escapesTo(g.Index, workload, mesh, g.d, c.port); e.sure {
+			how = e.pastOf()
+		}
 		if j := judge(g.d, mesh, how, call, c.group); j.verdict == Allowed || j.verdict == Unknown {
 			may, by = true, append(by, j.ours.By...)
 		}

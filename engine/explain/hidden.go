@@ -83,12 +83,7 @@ func (q *query) answerHidden(out *Why, d *snapshot.DestinationPlan) bool {
 	case snapshot.UnknownsElsewhere:
 		out.Verdict, out.Reason = Unknown, hiddenText+by+", and "+says+" sends such requests to where it says"
 	default:
-		how := connection{plain: "their proxies do not know it and pass requests on as they are", foreign: true, past: true}
-		past := Outcome{Destination: d.Ref, Host: out.Host, Port: q.request.Port, Cluster: q.clusterOf(d.Ref), service: serviceRef(d)}
-		ready := len(endpointsOf(d, nil))
-		past.Endpoints, past.Hops = &ready, []Hop{{To: "a pod of " + d.Ref.Name, Cluster: d.Mesh.Cluster}}
-		out.Outcomes = divide(q.decided(past, d, q.request.Port, how, nil), whole)
-		out.NotEvaluated = append(out.NotEvaluated, "whether the network of the cluster lets them reach its pods past the mesh")
+		q.answerPast(out, d, connection{plain: "their proxies do not know it and pass requests on as they are", foreign: true, past: true})
 		out.Notes = append(out.Notes, fmt.Sprintf("%s%s. They send the requests on as they are, past the mesh, as outboundTrafficPolicy is ALLOW_ANY: no route and no setting applies, and the callers present no identity", hiddenText, by))
 	}
 	return true

@@ -25,6 +25,11 @@ func notEvaluated(q *query, out *Why) (list []string) {
 		}
 		if d.Mesh.Ref == q.mesh.Ref {
 			list = append(list, otherPods(q.mesh)...)
+			list = append(list, twins(q.Index, d)...)
+			list = append(list, otherNetworks(q, d)...)
+		}
+		if d.Mesh.InboundNote != "" {
+			list = append(list, d.Mesh.InboundNote)
 		}
 		list = append(list, q.outside.filtersOfPods(d)...)
 		if len(o.Hops) > 2 || len(o.Hops) == 2 && d.Mesh.Ref != q.mesh.Ref {
@@ -115,6 +120,9 @@ func unevaluatedIn(x *Index, mesh snapshot.Ref) []string {
 	list := append(otherPods(m), x.outside.defaultSettings(m)...)
 	if text := ambientCallers(x, m); text != "" {
 		list = append(list, text)
+	}
+	if m.InboundNote != "" {
+		list = append(list, m.InboundNote)
 	}
 	if filters := filtersIn(x, m); filters != "" {
 		list = append(list, filters)

@@ -139,7 +139,7 @@ type judged struct {
 
 // judge decides about a call to a group of pods.
 func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection, call snapshot.Call, group *podGroup) judged {
-	guard := group.guard
+	guard, unidentified := group.guard, ""
 	switch call.PodPort = group.port; {
 	case group.ambient != "" && how.remote():
 		return judged{verdict: Unreachable, byHand: true, reason: "the callers come with mutual TLS, which pods in ambient mode do not take"}
@@ -151,12 +151,16 @@ func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection,
 		return judged{verdict: Unreachable, byHand: true, reason: "callers in other clusters do not get the addresses of WorkloadEntries, which whoever writes them chooses"}
 	case group.bare:
 		return how.toBare()
+	case group.pastProxy != "":
+		return group.toPastProxy(how)
+	case group.plain != "" && !how.foreign && !how.mutual && how.plain == "" && how.other == "" && how.unknown == "":
+		how.plain, unidentified = group.plain, "the callers present no identity, as "+group.plain
+		call.Caller = nil
 	case group.withoutIdentity && !how.mutual:
 		return group.toMachines(d, from, &call)
 	case how.plain != "":
 		call.Caller = nil
 	}
-	unidentified := ""
 	if how.unknown != "" {
 		return judged{verdict: Unknown, byHand: true, reason: how.unknown}
 	}
@@ -183,7 +187,9 @@ func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection,
 	}
 	out := judged{ours: group.allows(d, from, &call)}
 	if guard == nil {
-		out.verdict = verdictOf(out.ours)
+		if out.verdict = verdictOf(out.ours); out.verdict == Refused && unidentified != "" {
+			out.byHand, out.reason = true, unidentified
+		}
 		return out
 	}
 	if relayed := relayedAs(d, from); relayed != nil && call.Caller != nil {

@@ -26,6 +26,10 @@ type podGroup struct {
 	// machines: they are no pods, but WorkloadEntries. Without identity, callers present none to them, and whether they run a proxy is
 	// not known.
 	machines, withoutIdentity bool
+	// pastProxy says how connections to the port pass their proxies by, as EndpointPort.PastProxy has it; empty if they do not.
+	pastProxy string
+	// plain says in a clause because of what callers of their own mesh present no identity to them; empty if they do.
+	plain string
 	// others are Destinations in front of the same pods whose AccessPolicies decide about calls to them, where none selects the
 	// Destination itself: a mesh applies what is allowed on one service to all of its pods.
 	others []*snapshot.DestinationPlan
@@ -57,11 +61,12 @@ func (o *outside) podGroups(d *snapshot.DestinationPlan, port uint32, with map[s
 			pod := labelsOf(&e)
 			group := podGroup{port: number, bare: part.NoProxy && !part.Machines && !part.Ambient, machines: part.Machines, withoutIdentity: part.NoProxy && part.Machines}
 			group.ambient = ambientMode(k, part)
-			if !group.bare {
+			if group.pastProxy = pastProxyAt(part, number); group.pastProxy == "" && !group.bare {
 				group.others = selecting(others, pod)
 			}
+			group.plain = traitsOf(d.Mesh, pod).Plain
 			at := slices.IndexFunc(groups, func(g *podGroup) bool {
-				return g.port == group.port && g.bare == group.bare && g.ambient == group.ambient && g.machines == group.machines && g.withoutIdentity == group.withoutIdentity && slices.Equal(g.others, group.others)
+				return g.isLike(&group)
 			})
 			if at < 0 {
 				at = len(groups)
@@ -72,7 +77,7 @@ func (o *outside) podGroups(d *snapshot.DestinationPlan, port uint32, with map[s
 		}
 	}
 	if len(groups) == 0 { // those that will be
-		group := &podGroup{port: podPortOf(d, port), others: selecting(others, k.WorkloadSelectorLabels)}
+		group := &podGroup{port: podPortOf(d, port), others: selecting(others, k.WorkloadSelectorLabels), plain: traitsOf(d.Mesh, k.WorkloadSelectorLabels).Plain}
 		if snapshot.AllAmbient(k) {
 			group.ambient = k.Ambient.Mode
 		}
@@ -80,6 +85,20 @@ func (o *outside) podGroups(d *snapshot.DestinationPlan, port uint32, with map[s
 		labels = append(labels, []map[string]string{k.WorkloadSelectorLabels})
 	}
 	return o.guarded(d, groups, labels)
+}
+
+// isLike reports whether two groups differ in their pods only.
+func (g *podGroup) isLike(o *podGroup) bool {
+	return g.port == o.port && g.bare == o.bare && g.machines == o.machines && g.withoutIdentity == o.withoutIdentity &&
+		g.pastProxy == o.pastProxy && g.plain == o.plain && slices.Equal(g.others, o.others)
+}
+
+// traitsOf are what labels of pods of a mesh say about calls to them.
+func traitsOf(mesh *snapshot.MeshPlan, labels map[string]string) snapshot.PodTraits {
+	if mesh == nil || mesh.Dialect.PodTraits == nil {
+		return snapshot.PodTraits{}
+	}
+	return mesh.Dialect.PodTraits(mesh, labels)
 }
 
 // podsOfDestination are the pods of a Destination that have some labels; nil if users wrote nothing for its mesh.
@@ -237,6 +256,7 @@ func unlikeText(d *snapshot.DestinationPlan) string {
 		return ""
 	}
 	text := snapshot.MachineText(k)
+	text = snapshot.Sentences(snapshot.PastProxyText(k), text)
 	if all, bare := snapshot.EndpointCounts(k); bare > 0 {
 		text = snapshot.Sentences(snapshot.NoProxyText(bare, all), text)
 	}

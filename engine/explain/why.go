@@ -205,6 +205,9 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 		out.Verdict, out.Reason = q.noPort(d)
 		return
 	}
+	if answerEscaped(q, out, d) {
+		return
+	}
 	if reason := q.hostMissing(d.Ref, out.Host); reason != "" && !isGateway(q.workload) {
 		out.Verdict, out.Reason = Unreachable, reason
 		return

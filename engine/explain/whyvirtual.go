@@ -22,6 +22,9 @@ func (q *query) answerVirtualDestination(out *Why, v *snapshot.VirtualDestinatio
 		out.Verdict, out.Reason = Unreachable, fmt.Sprintf("VirtualDestination %s is not for callers in mesh %s; see meshctl describe virtualdestination %s", shortName(v.Ref), q.mesh.Ref.Name, v.Ref.Name)
 		return
 	}
+	if answerEscaped(q, out, nil) {
+		return
+	}
 	if reason := q.hostMissing(v.Ref, v.Hostname); reason != "" && !isGateway(q.workload) {
 		out.Verdict, out.Reason = Unreachable, reason
 		return

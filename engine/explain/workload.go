@@ -33,6 +33,8 @@ type Workload struct {
 	Egress *Egress `json:"egress,omitempty"`
 	// Calls are the services that it can reach, and whether it may call them.
 	Calls []Call `json:"calls"`
+	// PastProxies says which connections that its pods open their proxies do not see; empty if they see all.
+	PastProxies string `json:"pastProxies,omitempty"`
 	// NotEvaluated are sentences on what applies to its calls and is not evaluated.
 	NotEvaluated []string         `json:"notEvaluated,omitempty"`
 	Issues       []snapshot.Issue `json:"issues"`
@@ -71,6 +73,7 @@ func (x *Index) workload(o *discoveryv1.Workload) *Workload {
 		if modeOf(o).IsAmbient() {
 			out.NotEvaluated = append(out.NotEvaluated, "ztunnel, which is the proxy of its pods, and waypoints: they take no route and no setting of policies, and who may call is decided by identities and ports only")
 		}
+		out.PastProxies = capturedText(o)
 		if out.Controller != nil {
 			if name := mesh.Dialect.Principal; name != nil {
 				out.Principal = name(mesh.TrustDomain, out.Controller.Namespace, out.ServiceAccount)
@@ -139,6 +142,7 @@ func (o *Workload) Page() Page {
 		Sections: []Section{facts("",
 			[2]string{"Controller", controller}, [2]string{"Pods", labels(o.PodLabels)}, [2]string{"Mesh", mesh}, [2]string{"Mode", o.Mode},
 			[2]string{"Identity", o.Principal}, [2]string{"Serves", strings.Join(serves, ", ")}, [2]string{"Unreachable", o.Frozen},
+			[2]string{"Past its proxies", o.PastProxies},
 			[2]string{"Not evaluated", strings.Join(o.NotEvaluated, "; ")},
 		)},
 		Issues: o.Issues,

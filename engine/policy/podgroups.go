@@ -212,18 +212,14 @@ func overlaps(roots []int, selections map[int][]int) map[int]int {
 // or no longer do.
 func (env *environment) sidecarIssues(root int, members []int) []snapshot.Issue {
 	at := inventory.NamespaceOf(env.inv.Workloads[root].Spec.Kubernetes)
-	hand := env.byHand.of[at.Cluster]
-	if hand == nil {
-		return nil
-	}
-	pods := make([]map[string]string, len(members))
-	for i, member := range members {
-		pods[i] = env.inv.Workloads[member].Spec.Kubernetes.PodLabels
-	}
 	var issues []snapshot.Issue
-	for _, of := range hand.of {
-		if of != nil {
-			for _, x := range of.Egress(at.Name, pods) {
+	for _, mesh := range env.meshesOf(members) {
+		of := &snapshot.PodQuery{Mesh: mesh, Namespace: at.Name}
+		for _, member := range members {
+			of.Pods = append(of.Pods, env.inv.Workloads[member].Spec.Kubernetes.PodLabels)
+		}
+		if hand := env.byHand.of[at.Cluster].on(mesh); hand != nil {
+			for _, x := range hand.Egress(of) {
 				issues = append(issues, handWrittenWarning(x))
 			}
 		}

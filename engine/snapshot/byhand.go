@@ -21,8 +21,8 @@ type ByHand interface {
 	Endpoints(of *HostQuery) []Intersection
 	// Access are those that also say who may call the pods of a service of a mesh.
 	Access(service *discoveryv1.KubeService, mesh *MeshPlan) []Intersection
-	// Egress are those that also say what workloads of a namespace may call. Pods are the labels of the pods of each.
-	Egress(namespace string, pods []map[string]string) []Intersection
+	// Egress are those that also say what workloads of a namespace may call, of which the query has the labels of the pods of each.
+	Egress(of *PodQuery) []Intersection
 	// Hides is an object because of which the proxies of callers do not know a host; false if there is none.
 	Hides(of *HostQuery, callers *PodQuery) (Intersection, bool)
 	// Unknowns is what the proxies of callers do with requests for hosts that they do not know, and the object that says so; false if

@@ -80,6 +80,11 @@ type MeshPlan struct {
 	PlainBy string
 	// MayKnowOthers says because of what the control plane may know pods of other clusters by itself; empty if nothing shows that.
 	MayKnowOthers string
+	// ClusterID says because of what the control plane may know pods of services that other clusters have by the same name; empty if
+	// nothing shows that.
+	ClusterID string
+	// InboundNote says to what of the applications proxies pass on what they get, if that is not what callers connect to; else empty.
+	InboundNote string
 	// ForeignCA says because of what somebody else than the control plane signs the certificates of proxies; empty if it does.
 	ForeignCA string
 	// TrustDomain is never empty: Istio's default is cluster.local.

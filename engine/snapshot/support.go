@@ -109,6 +109,14 @@ type Outside struct {
 	Note string
 }
 
+// PodTraits are what the labels of a pod say about calls to it.
+type PodTraits struct {
+	// Plain says in a clause because of what callers of its own mesh present no identity to it; empty if they do.
+	Plain string
+	// Network is the one that it is in: callers in another one connect to a gateway, if there is one. Empty if it is not named.
+	Network string
+}
+
 // Dialect declares what a kind of mesh supports: all that the planner knows about
 // the kind. It is read-only, and compared by pointer.
 type Dialect struct {
@@ -133,6 +141,9 @@ type Dialect struct {
 	// ByAge tells the hosts of an object that a user wrote, or the labels of the pods that it selects, if of two objects for the same the
 	// mesh uses the older one. Nil if it never does.
 	ByAge func(APIObject) (hosts []string, pods map[string]string)
+
+	// PodTraits are what the labels of pods of a mesh say about calls to them. Nil if they say nothing.
+	PodTraits func(mesh *MeshPlan, labels map[string]string) PodTraits
 
 	// Unknown says why callers in a namespace of a mesh do not know one of its services, or, if that is nil, what only generated
 	// objects make known; empty if they do. Nil if all do.

@@ -99,4 +99,4 @@ func (h *byHand) Filters(*snapshot.PodQuery, snapshot.ProxySide) []snapshot.Inte
 func (h *byHand) Guards(*snapshot.PodQuery) []snapshot.Guard { return nil }
 
 // Egress implements snapshot.ByHand.
-func (h *byHand) Egress(string, []map[string]string) []snapshot.Intersection { return nil }
+func (h *byHand) Egress(*snapshot.PodQuery) []snapshot.Intersection { return nil }

@@ -25,7 +25,7 @@ func (h *handWritten) httpOf(mesh *snapshot.MeshPlan, vs *istionetworkingv1.Virt
 			to.Namespace = vs.Namespace
 		}
 		delegate := h.virtualServiceOf[to]
-		if delegate == nil || len(delegate.Spec.Hosts) > 0 || h.ignored(mesh, to.Namespace) ||
+		if delegate == nil || len(delegate.Spec.Hosts) > 0 || !h.reads(mesh, delegate) ||
 			!(handWrittenObject{ref: to, exportTo: delegate.Spec.ExportTo}).seenBy(mesh).includes(vs.Namespace) {
 			continue
 		}

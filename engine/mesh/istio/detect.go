@@ -41,6 +41,8 @@ func Detector() discovery.Detector {
 		ExportTo:      exportToOfService,
 		Ambient:       ambientDetector,
 		Machines:      machines,
+		Inbound:       inboundPast,
+		Outbound:      outboundCapture,
 		Identities:    func(spec *discoveryv1.MeshSpec) string { return spec.Istio.TrustDomain },
 		// istio.io/api, label.ServiceCanonicalRevision and label.TopologySubzone.
 		InjectedLabels: []string{"service.istio.io/canonical-revision"},
@@ -49,7 +51,8 @@ func Detector() discovery.Detector {
 		Fix:            "restart it to get the sidecar of a running control plane, with its revision; each control plane needs its own revision",
 		Reads: discovery.Reads{
 			Annotations:    annotationsRead,
-			Env:            []string{revisionEnv, skipTrustDomain, multiRoot, sharedSettings, enableCA, externalCA, debounceAfter, debounceMax, enableAmbient, multiNetwork},
+			Env:            []string{revisionEnv, skipTrustDomain, multiRoot, sharedSettings, enableCA, externalCA, debounceAfter, debounceMax, enableAmbient, multiNetwork, clusterID, interceptionEnv},
+			Args:           captureArgs,
 			ConfigMaps:     configMapsOf,
 			ConfigMapNames: []string{settingsName, rootsName},
 			ConfigMap:      configMapKey,
@@ -75,7 +78,8 @@ func exportToOfService(s *corev1.Service) []string {
 	return names[:min(len(names), most)]
 }
 
-// annotationsRead are those that say who knows a Service, that a pod is in ambient mode, and that ask for a sidecar, and with its
+// annotationsRead are those that say who knows a Service, that a pod is in ambient mode, what passes its proxy by, and those that ask for
+// a sidecar, and with its
 // revision. The status
 // has much else, and is read only where the revision does not stand by itself.
 func annotationsRead(annotations map[string]string) []string {
@@ -88,6 +92,7 @@ func annotationsRead(annotations map[string]string) []string {
 			names = append(names, name)
 		}
 	}
+	names = append(names, captureAnnotations(annotations)...)
 	for _, name := range []string{revisionKey, statusKey} {
 		if annotations[name] != "" {
 			return append(names, name)

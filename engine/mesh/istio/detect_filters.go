@@ -26,6 +26,9 @@ func readFilters(config *meshconfig.MeshConfig, out *settings) {
 			out.outbound = mode.String()
 		}
 	}
+	if mode := config.GetInboundTrafficPolicy().GetMode(); mode != meshconfig.MeshConfig_InboundTrafficPolicy_PASSTHROUGH {
+		out.inbound = mode.String()
+	}
 	for _, s := range config.GetDiscoverySelectors() {
 		selector := selectorOf(s)
 		if _, err := metav1.LabelSelectorAsSelector(&selector); err != nil {

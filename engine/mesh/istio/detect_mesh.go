@@ -99,6 +99,8 @@ func newControlPlane(x *discovery.Index, d *appsv1.Deployment, pilot *corev1.Con
 			PlainByDefault:          config.plain,
 			Ingress:                 config.ingress,
 			Network:                 networkOf(x, d.Namespace),
+			ClusterID:               clusterIDOf(pilot),
+			InboundTrafficPolicy:    config.inbound,
 			ForeignCA:               foreignCA(pilot),
 			Ambient:                 ambientOf(x, d, pilot),
 			RootFingerprints:        rootsOf(x, d.Namespace, pilot, config, ref),

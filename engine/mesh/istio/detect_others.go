@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/meshctl/meshctl/engine/discovery"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 const (
@@ -13,6 +14,10 @@ const (
 	// each other's pods (istio.io: Install Multi-Primary on different networks). Which clusters it knows is in Secrets with the label
 	// istio/multiCluster: whoever may list these may read credentials of other clusters, so that they are not read.
 	networkKey = "topology.istio.io/network"
+	// clusterID is the name by which a control plane knows its own cluster, and usualClusterID the one of an installation that was given
+	// none (Istio's chart istiod). Without another one, control planes do not know each other's pods (istio.io: Install Multicluster).
+	clusterID      = "CLUSTER_ID"
+	usualClusterID = "Kubernetes"
 	// enableCA is false where the control plane signs no certificates (Istio, features.EnableCAServer).
 	enableCA = "ENABLE_CA_SERVER"
 	// externalCA has the API of Kubernetes sign them, for one value (Istio, ra.ExtCAK8s).
@@ -24,6 +29,30 @@ const (
 func networkOf(x *discovery.Index, namespace string) string {
 	if ns := x.Namespaces[namespace]; ns != nil {
 		return ns.Labels[networkKey]
+	}
+	return ""
+}
+
+// podTraits implements Dialect.PodTraits. Callers send plain text to a pod whose label says anything but istio; the injector adds that
+// label where there is none, so that files without it mean it (Istio, xds/endpoints, checkMtlsEnabled). Pods of another network
+// than the callers' are reached through a gateway of that network, if istiod knows one (EndpointsByNetworkFilter).
+func podTraits(mesh *snapshot.MeshPlan, labels map[string]string) (out snapshot.PodTraits) {
+	if mode, says := labels[tlsModeLabel]; says && mode != tlsModeMutual {
+		out.Plain = "label " + tlsModeLabel + " of the pods is " + strconv.Quote(mode)
+	}
+	out.Network = labels[networkKey]
+	if spec := specOf(mesh); spec != nil && out.Network == "" {
+		out.Network = spec.Network
+	}
+	return out
+}
+
+// clusterIDOf is the name that the cluster of a control plane was given; empty if it was given none.
+func clusterIDOf(pilot *corev1.Container) string {
+	for _, e := range pilot.Env {
+		if e.Name == clusterID && e.Value != usualClusterID {
+			return e.Value
+		}
 	}
 	return ""
 }

@@ -47,6 +47,8 @@ type settings struct {
 	pathNormalization string
 	// outbound is the mode of outboundTrafficPolicy; empty for the default.
 	outbound string
+	// inbound is the mode of inboundTrafficPolicy; empty for the default.
+	inbound string
 	// selectors select the namespaces that are read; nil for all.
 	selectors []metav1.LabelSelector
 	// visibility is that of ServiceEntries; nil if only their exportTo decides.
@@ -139,7 +141,7 @@ func lastSettings(x *discovery.Index, mesh, namespace string) (settings, bool) {
 		// What a variable of the control plane adds, it adds again.
 		peers:    slices.DeleteFunc(slices.Clone(spec.PeerTrustDomains), func(peer string) bool { return peer == discoveryv1.AnyTrustDomain }),
 		smartDNS: spec.SmartDnsProxyingEnabled, exportTo: spec.DefaultExportTo, pathNormalization: spec.PathNormalization, isStored: true,
-		outbound: spec.OutboundTrafficPolicy, selectors: spec.DiscoverySelectors, visible: spec.ServiceEntryVisibility,
+		outbound: spec.OutboundTrafficPolicy, inbound: spec.InboundTrafficPolicy, selectors: spec.DiscoverySelectors, visible: spec.ServiceEntryVisibility,
 		defaults: spec.DefaultTrafficPolicy, plain: spec.PlainByDefault, ingress: spec.Ingress,
 	}, true
 }

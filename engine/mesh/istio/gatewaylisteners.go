@@ -43,13 +43,13 @@ func (h *ways) listeners(mesh *snapshot.MeshPlan) (out []*listener) {
 	sets := map[string][]*gatewayv1.ListenerSet{}
 	for o := range snapshot.Each[*gatewayv1.ListenerSet](h.from.OfMeshes[snapshot.ListenerSet]) {
 		p := &o.Spec.ParentRef
-		if isOf(p, gatewayKind) && !h.ignored(mesh, o.Namespace) {
+		if isOf(p, gatewayKind) && h.reads(mesh, o) {
 			key := valueOr(p.Namespace, o.Namespace) + "/" + p.Name
 			sets[key] = append(sets[key], o)
 		}
 	}
 	for o := range snapshot.Each[*gatewayv1.Gateway](h.from.OfMeshes[snapshot.KubeGateway]) {
-		if h.controls(o) && !h.ignored(mesh, o.Namespace) {
+		if h.controls(o) && h.reads(mesh, o) {
 			out = append(out, h.listenersOf(o, sets[o.Namespace+"/"+o.Name])...)
 		}
 	}

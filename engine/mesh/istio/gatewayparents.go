@@ -37,7 +37,7 @@ type boundRoutes struct {
 // boundTo are the VirtualServices for gateways of a mesh, the oldest first (Istio, sortMergedVirtualServicesByCreationTime).
 func (h *ways) boundTo(mesh *snapshot.MeshPlan) (out []*boundRoutes) {
 	for _, vs := range h.bound {
-		if h.ignored(mesh, vs.Namespace) {
+		if !h.reads(mesh, vs) {
 			continue
 		}
 		ref := snapshot.Ref{Kind: snapshot.VirtualService, Cluster: h.from.Name, Namespace: vs.Namespace, Name: vs.Name}
@@ -250,7 +250,7 @@ func (h *ways) attachments(mesh *snapshot.MeshPlan) (out []*attachment) {
 		for _, host := range hostnames {
 			one.hostnames = append(one.hostnames, strings.ToLower(host))
 		}
-		if !h.ignored(mesh, o.GetNamespace()) {
+		if h.reads(mesh, o) {
 			out = append(out, one)
 		}
 		return one

@@ -85,7 +85,7 @@ func (h *ways) gatewaysAt(pods *snapshot.PodQuery, services []*corev1.Service) [
 	labels := pods.Pods[0]
 	var out []*gatewayOf
 	for _, o := range h.gateways {
-		if inventory.MatchLabels(o.Spec.Selector, labels) && !h.ignored(pods.Mesh, o.Namespace) {
+		if inventory.MatchLabels(o.Spec.Selector, labels) && h.reads(pods.Mesh, o) {
 			out = append(out, writtenGateway(o))
 		}
 	}

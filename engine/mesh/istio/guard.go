@@ -76,7 +76,7 @@ func (h *handWritten) policiesOn(of *snapshot.PodQuery, labels map[string]string
 	slices.Sort(namespaces)
 	for _, namespace := range slices.Compact(namespaces) {
 		for _, o := range h.authorizationPolicies[namespace] {
-			if attaches(o.Namespace, &o.Spec, of.Namespace, labels) {
+			if inRevision(of.Mesh, o) && attaches(o.Namespace, &o.Spec, of.Namespace, labels) {
 				out = append(out, o)
 			}
 		}

@@ -18,7 +18,7 @@ type peers [3]*istiosecurityv1.PeerAuthentication
 // peersOn finds them. Of several of one kind, the mesh uses the oldest (Istio, authn.ComposePeerAuthentication).
 func (h *handWritten) peersOn(of *snapshot.PodQuery, labels map[string]string) (out peers) {
 	use := func(i int, o *istiosecurityv1.PeerAuthentication) {
-		if out[i] == nil || cmp.Or(o.CreationTimestamp.Compare(out[i].CreationTimestamp.Time), strings.Compare(o.Name, out[i].Name)) < 0 {
+		if inRevision(of.Mesh, o) && (out[i] == nil || cmp.Or(o.CreationTimestamp.Compare(out[i].CreationTimestamp.Time), strings.Compare(o.Name, out[i].Name)) < 0) {
 			out[i] = o
 		}
 	}

@@ -25,7 +25,7 @@ func (h *handWritten) tokensOn(of *snapshot.PodQuery, labels map[string]string) 
 	slices.Sort(namespaces)
 	for _, namespace := range slices.Compact(namespaces) {
 		for _, o := range h.tokens[namespace] {
-			if attaches(o.Namespace, &o.Spec, of.Namespace, labels) {
+			if inRevision(of.Mesh, o) && attaches(o.Namespace, &o.Spec, of.Namespace, labels) {
 				out = append(out, o)
 			}
 		}

@@ -49,6 +49,7 @@ type handWrittenObject struct {
 	// exportTo is as written; empty means that the mesh's settings say it.
 	exportTo []string
 	created  time.Time
+	revisioned
 	// in is its namespace; nil if that is not known.
 	in *corev1.Namespace
 }
@@ -145,6 +146,11 @@ func (h *handWritten) ignored(mesh *snapshot.MeshPlan, namespace string) bool {
 	return ns != nil && isIgnored(mesh, ns)
 }
 
+// reads reports whether the control plane of a mesh reads an object.
+func (h *handWritten) reads(mesh *snapshot.MeshPlan, o metav1.Object) bool {
+	return inRevision(mesh, o) && !h.ignored(mesh, o.GetNamespace())
+}
+
 // Empty implements snapshot.ByHand.
 func (h *handWritten) Empty() bool {
 	return h.virtualServices.empty() && h.destinationRules.empty() && h.serviceEntries.empty() &&
@@ -160,7 +166,7 @@ var ofGateways = []snapshot.Kind{snapshot.KubeGateway, snapshot.Ingress}
 func (x *hostIndex) add(c *snapshot.Cluster, kind snapshot.Kind, o metav1.Object, hosts, exportTo []string) {
 	object := handWrittenObject{
 		ref:      snapshot.Ref{Kind: kind, Cluster: c.Name, Namespace: o.GetNamespace(), Name: o.GetName()},
-		exportTo: exportTo, created: o.GetCreationTimestamp().Time, in: namespaceOf(c, o.GetNamespace()),
+		exportTo: exportTo, created: o.GetCreationTimestamp().Time, revisioned: revisionedOf(o), in: namespaceOf(c, o.GetNamespace()),
 	}
 	for _, host := range hosts {
 		host = strings.ToLower(host)

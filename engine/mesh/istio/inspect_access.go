@@ -22,7 +22,7 @@ func (h *handWritten) Access(service *discoveryv1.KubeService, mesh *snapshot.Me
 	out := h.withoutTLS(service, mesh)
 	add := func(list []*istiosecurityv1.AuthorizationPolicy) {
 		for _, o := range list {
-			if len(targetsOf(&o.Spec)) == 0 && selectsPodsOf(o, service) {
+			if inRevision(mesh, o) && len(targetsOf(&o.Spec)) == 0 && selectsPodsOf(o, service) {
 				out = append(out, snapshot.Intersection{
 					Ref:  snapshot.Ref{Kind: snapshot.AuthorizationPolicy, Cluster: mesh.Cluster, Namespace: o.Namespace, Name: o.Name},
 					What: authorizationEffect(o), Hint: "express its rules in AccessPolicies, and delete it",
@@ -68,10 +68,13 @@ func (h *handWritten) withoutTLS(service *discoveryv1.KubeService, mesh *snapsho
 }
 
 // Egress implements snapshot.ByHand: the Sidecars that apply to pods, or no longer do.
-func (h *handWritten) Egress(namespace string, pods []map[string]string) []snapshot.Intersection {
+func (h *handWritten) Egress(of *snapshot.PodQuery) []snapshot.Intersection {
 	var out []snapshot.Intersection
-	for _, o := range h.sidecars[namespace] {
-		by := snapshot.Ref{Kind: snapshot.Sidecar, Cluster: h.from.Name, Namespace: namespace, Name: o.Name}
+	for _, o := range h.sidecars[of.Namespace] {
+		if !inRevision(of.Mesh, o) {
+			continue
+		}
+		by := h.sidecarRef(o)
 		want := o.Spec.GetWorkloadSelector().GetLabels()
 		if len(want) == 0 {
 			out = append(out, snapshot.Intersection{
@@ -80,7 +83,7 @@ func (h *handWritten) Egress(namespace string, pods []map[string]string) []snaps
 			})
 			continue
 		}
-		if slices.ContainsFunc(pods, func(labels map[string]string) bool { return inventory.MatchLabels(want, labels) }) {
+		if slices.ContainsFunc(of.Pods, func(labels map[string]string) bool { return inventory.MatchLabels(want, labels) }) {
 			out = append(out, snapshot.Intersection{Ref: by, What: "selects the same pods, and the mesh uses the older of the two", Hint: "delete it, or change its selector"})
 		}
 	}

@@ -55,7 +55,7 @@ func (h *handWritten) HidesAll(suffix string, mesh *snapshot.MeshPlan) (out []sn
 			case namespace == mesh.RootNamespace:
 				own, whose = "", "callers in namespaces that have no Sidecar of their own"
 			}
-			if isSuperseded(o, list) || h.ignored(mesh, namespace) || importsAny(o, own, mesh.Namespace, suffix) {
+			if !inRevision(mesh, o) || isSuperseded(o, list, mesh) || h.ignored(mesh, namespace) || importsAny(o, own, mesh.Namespace, suffix) {
 				continue
 			}
 			out = append(out, snapshot.Intersection{
@@ -81,9 +81,9 @@ func (h *handWritten) sidecarRef(o *istionetworkingv1.Sidecar) snapshot.Ref {
 }
 
 // isSuperseded reports whether an older Sidecar is for all pods of the namespace, too.
-func isSuperseded(o *istionetworkingv1.Sidecar, list []*istionetworkingv1.Sidecar) bool {
+func isSuperseded(o *istionetworkingv1.Sidecar, list []*istionetworkingv1.Sidecar, mesh *snapshot.MeshPlan) bool {
 	return slices.ContainsFunc(list, func(other *istionetworkingv1.Sidecar) bool {
-		return o.Spec.WorkloadSelector == nil && other.Spec.WorkloadSelector == nil && byCreation(other, o) < 0
+		return o.Spec.WorkloadSelector == nil && other.Spec.WorkloadSelector == nil && inRevision(mesh, other) && byCreation(other, o) < 0
 	})
 }
 
@@ -96,7 +96,7 @@ func byCreation(a, b *istionetworkingv1.Sidecar) int {
 func (h *handWritten) sidecarOf(of *snapshot.PodQuery, labels map[string]string) (found *istionetworkingv1.Sidecar) {
 	first := func(namespace string, fits func(*networking.WorkloadSelector) bool) bool {
 		for _, o := range h.sidecars[namespace] {
-			if fits(o.Spec.WorkloadSelector) && (found == nil || byCreation(o, found) < 0) {
+			if inRevision(of.Mesh, o) && fits(o.Spec.WorkloadSelector) && (found == nil || byCreation(o, found) < 0) {
 				found = o
 			}
 		}

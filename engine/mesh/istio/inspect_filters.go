@@ -15,6 +15,7 @@ import (
 type filter struct {
 	ref snapshot.Ref
 	attachable
+	revisioned
 	sides []snapshot.ProxySide
 }
 
@@ -27,7 +28,7 @@ func filtersOf(c *snapshot.Cluster, byHand func(metav1.Object) bool) map[string]
 	add := func(kind snapshot.Kind, o metav1.Object, spec *filtersv1alpha1.Spec, sides []snapshot.ProxySide) {
 		if byHand(o) && len(sides) > 0 {
 			ref := snapshot.Ref{Kind: kind, Cluster: c.Name, Namespace: o.GetNamespace(), Name: o.GetName()}
-			out[ref.Namespace] = append(out[ref.Namespace], filter{ref, filterSpec{spec}, sides})
+			out[ref.Namespace] = append(out[ref.Namespace], filter{ref, filterSpec{spec}, revisionedOf(o), sides})
 		}
 	}
 	for o := range snapshot.Each[*filtersv1alpha1.EnvoyFilter](c.OfMeshes[snapshot.EnvoyFilter]) {
@@ -49,7 +50,7 @@ func (h *handWritten) Filters(of *snapshot.PodQuery, at snapshot.ProxySide) (out
 	slices.Sort(namespaces)
 	for _, namespace := range slices.Compact(namespaces) {
 		for _, f := range h.filters[namespace] {
-			if slices.Contains(f.sides, at) && slices.ContainsFunc(of.Pods, func(labels map[string]string) bool {
+			if f.of(of.Mesh) && slices.Contains(f.sides, at) && slices.ContainsFunc(of.Pods, func(labels map[string]string) bool {
 				return attaches(namespace, f, of.Namespace, labels)
 			}) {
 				out = append(out, snapshot.Intersection{Ref: f.ref, What: "may change what becomes of requests"})

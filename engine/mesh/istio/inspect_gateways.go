@@ -269,7 +269,7 @@ func (x *entries) isAt(port uint32, gateways []string, b *boundRoutes, s *gatewa
 func (h *ways) unknownAt(gateway *snapshot.PodQuery, to *snapshot.HostQuery) string {
 	name := gateway.Pods[0][gatewayName]
 	for o := range snapshot.Each[*gatewayv1.Gateway](h.from.OfMeshes[snapshot.KubeGateway]) {
-		if o.Namespace != gateway.Namespace || h.ignored(gateway.Mesh, o.Namespace) || !h.isNamedBy(o, gateway) {
+		if o.Namespace != gateway.Namespace || !h.reads(gateway.Mesh, o) || !h.isNamedBy(o, gateway) {
 			continue
 		}
 		ref := snapshot.Ref{Kind: snapshot.KubeGateway, Cluster: h.from.Name, Namespace: o.Namespace, Name: o.Name}

@@ -64,7 +64,7 @@ func (n callerNamespaces) phrase() string {
 
 // seenBy are the namespaces whose callers see an object in a mesh.
 func (o handWrittenObject) seenBy(mesh *snapshot.MeshPlan) callerNamespaces {
-	if o.in != nil && isIgnored(mesh, o.in) {
+	if !o.of(mesh) || o.in != nil && isIgnored(mesh, o.in) {
 		return callerNamespaces{}
 	}
 	exportTo := o.exportTo

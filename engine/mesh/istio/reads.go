@@ -47,12 +47,12 @@ func strip[T snapshot.APIObject](of func(T)) func(snapshot.APIObject) {
 }
 
 func named(o metav1.ObjectMeta) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}
+	return metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, Labels: onlyRevision(o.Labels)}
 }
 
 // aged are name and age, of objects of which the mesh uses the older of two.
 func aged(o metav1.ObjectMeta) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, CreationTimestamp: o.CreationTimestamp}
+	return metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, Labels: onlyRevision(o.Labels), CreationTimestamp: o.CreationTimestamp}
 }
 
 func stripVirtualService(o *istionetworkingv1.VirtualService) {

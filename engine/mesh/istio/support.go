@@ -28,6 +28,7 @@ var dialect = &snapshot.Dialect{
 		{What: "ServiceEntry", Regard: snapshot.Named, Note: "one for a host of a policy, a VirtualDestination or a federated service gets a warning, and makes an answer UNKNOWN where it is, or may be, the older one"},
 		{What: "Sidecar", Regard: snapshot.Followed, Note: "the hosts of spec.egress, and spec.outboundTrafficPolicy"},
 		{What: "exportTo", Regard: snapshot.Followed, Note: "of Services and of the objects above, and the defaults of the mesh"},
+		{What: "label istio.io/rev", Regard: snapshot.Followed, Note: "of the objects above and below: one for another revision than that of the control plane decides nothing"},
 		{What: "pods and Services", Regard: snapshot.Followed, Note: "which pods answer, and which of them have no proxy; an ExternalName is the service that it stands for. In flat networks, other clusters get the first address of a dual-stack pod only"},
 		{What: "RequestAuthentication", Regard: snapshot.Followed, Note: "whether a request has a token that it reads; one that has makes an answer UNKNOWN"},
 		{What: "EnvoyFilter, WasmPlugin, TrafficExtension", Regard: snapshot.Named, Note: "where they apply to callers, to the pods that are called, or to gateways between them"},
@@ -37,7 +38,12 @@ var dialect = &snapshot.Dialect{
 		{What: "ProxyConfig, Telemetry", Regard: snapshot.Ignored, Note: "they decide about no request"},
 		{What: "meshConfig", Regard: snapshot.Followed, Note: "trust domains, root namespace, defaults of exportTo, path normalization and DNS capture, also of the ConfigMap that SHARED_MESH_CONFIG names; outboundTrafficPolicy, discoverySelectors, serviceEntryVisibility and enableAutoMtls"},
 		{What: "meshConfig.defaultTrafficPolicy", Regard: snapshot.Named},
-		{What: "endpoints in other clusters", Regard: snapshot.Named, Note: "of a control plane with remote secrets, which are not read: where its namespace has the label " + networkKey},
+		{What: "meshConfig.inboundTrafficPolicy", Regard: snapshot.Named, Note: "LOCALHOST"},
+		{What: "endpoints in other clusters", Regard: snapshot.Named, Note: "of a control plane with remote secrets, which are not read: where its namespace has the label " + networkKey + ", or where it has a " + clusterID + " and another cluster has a service of the same name"},
+		{What: "label " + networkKey, Regard: snapshot.Named, Note: "of pods that are called, where callers have another one; meshNetworks is not looked at"},
+		{What: "label " + tlsModeLabel, Regard: snapshot.Followed, Note: "of pods that are called"},
+		{What: "traffic annotations", Regard: snapshot.Followed, Note: "of pods, and the same settings of their injector: ports and addresses that pass proxies by. What cannot be read, or depends on an address that is not known, makes an answer UNKNOWN; interfaces are not looked at"},
+		{What: "interception mode NONE", Regard: snapshot.Followed, Note: "it makes an answer UNKNOWN"},
 		{What: "ambient mode", Regard: snapshot.Ignored, Note: "ztunnel and waypoints"},
 	},
 
@@ -57,6 +63,7 @@ var dialect = &snapshot.Dialect{
 		Deployed: "gateway.networking.k8s.io/gateway-name",
 	},
 	Unknown:     unknown,
+	PodTraits:   podTraits,
 	ResolveHint: "set ISTIO_META_DNS_CAPTURE to \"true\" in its meshConfig.defaultConfig.proxyMetadata",
 	TrustHint: func(mesh, trustDomains string, apart bool) string {
 		if apart {
@@ -89,6 +96,13 @@ func describe(plan *snapshot.MeshPlan) {
 		plan.PlainBy = "enableAutoMtls is false in the meshConfig of mesh " + plan.Ref.Name
 	}
 	plan.ForeignCA = spec.ForeignCA
+	if spec.ClusterID != "" {
+		plan.ClusterID = clusterID + " is " + spec.ClusterID
+	}
+	if spec.InboundTrafficPolicy != "" {
+		plan.InboundNote = "inboundTrafficPolicy in the meshConfig of mesh " + plan.Ref.Name + " is " + spec.InboundTrafficPolicy +
+			": proxies pass requests on to 127.0.0.1, and what listens at the addresses of pods only gets none"
+	}
 	if spec.Network != "" {
 		plan.MayKnowOthers = "label " + networkKey + " of namespace " + plan.Namespace
 	}

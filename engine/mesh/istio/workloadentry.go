@@ -48,11 +48,11 @@ func stripWorkloadEntry(o *istionetworkingv1.WorkloadEntry) {
 
 // machines are the WorkloadEntries of a cluster that may be behind Services: those with an IP address and labels (Istio,
 // kube/controller, workloadInstanceHandler).
-func machines(c *snapshot.Cluster) []discovery.Machine {
+func machines(c *snapshot.Cluster, planes []*discovery.ControlPlane) []discovery.Machine {
 	var out []discovery.Machine
 	for o := range snapshot.Each[*istionetworkingv1.WorkloadEntry](c.OfMeshes[snapshot.WorkloadEntry]) {
 		labels := machineLabels(o)
-		if o.Spec.Address == "" || isName(o.Spec.Address) || len(labels) == 0 || isUnhealthy(o) {
+		if o.Spec.Address == "" || isName(o.Spec.Address) || len(labels) == 0 || isUnhealthy(o) || !inAnyRevision(planes, o) {
 			continue
 		}
 		out = append(out, discovery.Machine{

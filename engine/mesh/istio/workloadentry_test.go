@@ -61,7 +61,7 @@ func TestMachines(t *testing.T) {
 		for range 3 {
 			cluster := &snapshot.Cluster{}
 			cluster.OfMeshes[snapshot.WorkloadEntry] = []snapshot.APIObject{o}
-			assert.Equal(t, c.want, machines(cluster), name)
+			assert.Equal(t, c.want, machines(cluster, []*discovery.ControlPlane{{Revision: "default"}}), name)
 			o = o.DeepCopy()
 			stripWorkloadEntry(o)
 		}

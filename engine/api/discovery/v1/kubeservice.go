@@ -139,6 +139,11 @@ type EndpointPort struct {
 	Protocol string `json:"protocol,omitempty"`
 	// AppProtocol is the application protocol, if known.
 	AppProtocol string `json:"appProtocol,omitempty"`
+	// PastProxy says that connections to it reach the pod past its proxy, so that no policy holds for them: EXCLUDED for certain, as
+	// annotations of Istio say it, or UNCAPTURED unless the proxy listens there by itself (interception mode NONE). Not part of Gloo
+	// Mesh 1.x.
+	// +kubebuilder:validation:Enum=EXCLUDED;UNCAPTURED
+	PastProxy string `json:"pastProxy,omitempty"`
 }
 
 // ExternalAddress is a DNS name or an IP; exactly one is set.

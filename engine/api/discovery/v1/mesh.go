@@ -107,6 +107,14 @@ type IstioMesh struct {
 	// there where a control plane is installed to know the endpoints of other clusters by itself. It is not part of Gloo Mesh 1.x.
 	// +kubebuilder:validation:MaxLength=63
 	Network string `json:"network,omitempty"`
+	// ClusterID is the name by which the control plane knows its own cluster (CLUSTER_ID); empty if it has been given none. One that
+	// knows pods of other clusters by itself needs it. It is not part of Gloo Mesh 1.x.
+	// +kubebuilder:validation:MaxLength=253
+	ClusterID string `json:"clusterId,omitempty"`
+	// InboundTrafficPolicy is how proxies pass connections on to their applications: LOCALHOST to 127.0.0.1; empty means Istio's
+	// default, PASSTHROUGH, which is the address that callers have used. It is not part of Gloo Mesh 1.x.
+	// +kubebuilder:validation:MaxLength=64
+	InboundTrafficPolicy string `json:"inboundTrafficPolicy,omitempty"`
 	// ForeignCA says because of which setting somebody else than the control plane signs the certificates of proxies; empty if it
 	// signs them. It is not part of Gloo Mesh 1.x.
 	// +kubebuilder:validation:MaxLength=256

@@ -51,6 +51,8 @@ type KubernetesWorkload struct {
 	Gateway bool `json:"gateway,omitempty"`
 	// DataPlaneMode is how its pods take part in the mesh; omitted if each has a proxy of its own. Not part of Gloo Mesh 1.x.
 	DataPlaneMode DataPlaneMode `json:"dataPlaneMode,omitempty"`
+	// Capture is which connections that its pods open their proxies see; omitted if they see all. Not part of Gloo Mesh 1.x.
+	Capture *Capture `json:"capture,omitempty"`
 	// ServiceAccountName is that of its pod template; empty means default.
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
