@@ -1,7 +1,8 @@
 package explain
 
 import (
-	"fmt"
+	"cmp"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,48 +10,84 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// definedByHand says that, or that it is not known whether, an object that users wrote says where a host is that callers know only by
-// a generated one; empty if none does. Of two ServiceEntries the mesh uses the older one (Istio, sortConfigByCreationTime), and a
-// Service of Kubernetes before both (SidecarScope.appendSidecarServices).
-func definedByHand(q *query, host string) string {
+// place is what says where a host is, besides what users wrote: a Service of a namespace, or else a generated ServiceEntry.
+type place struct {
+	host, namespace string
+	service         bool
+	// hidden: the callers' proxies do not know it.
+	hidden bool
+}
+
+// placeOf is that of a Destination, as the callers know it.
+func (q *query) placeOf(d *snapshot.DestinationPlan) place {
+	if k := d.Destination.Spec.KubeService; k != nil && q.mesh.Ref == d.Mesh.Ref {
+		return place{host: d.LocalFQDN, namespace: k.Ref.Namespace, service: true}
+	}
+	return place{host: hostFrom(q.mesh, d), namespace: q.mesh.Namespace}
+}
+
+// definedByHand says that, or that it is not known whether, an object that users wrote says where a host is instead of its place, or adds
+// endpoints to it; empty if none does. Proxies take what is of their own namespace, then Services of Kubernetes, then what is exported
+// to them by name, and then the oldest (Istio, IstioEgressListenerWrapper.selectServices). Gateways have no namespace of their own in this
+// (DefaultSidecarScopeForGateway).
+func (q *query) definedByHand(at place) string {
 	k := q.workload.Spec.Kubernetes
 	if k == nil {
 		return ""
 	}
-	if by := serviceOfHost(q.clusters[q.mesh.Cluster], host); by != "" {
+	if by := serviceOfHost(q.clusters[q.mesh.Cluster], at.host); by != "" && !at.service {
 		return by + " has this host, too, and the mesh uses it first: where its requests end is not where those for the other one do"
 	}
 	hand := q.outside.byHand[q.mesh]
 	if hand == nil {
 		return ""
 	}
-	of := &snapshot.HostQuery{Host: host, Mesh: q.mesh, Home: q.mesh.Namespace, Generated: true, Sources: []string{k.Controller.Namespace}}
-	for _, x := range hand.Endpoints(of) {
-		ours := q.generatedFor(x.Ref, []string{host})
-		since, known := q.created[ours]
-		switch object := objectOf(q.Index, x.Ref); {
-		case ours == snapshot.Ref{} || object == nil:
-		case !known:
-			return byHandName(x.Ref) + " also defines where " + host + " is, and the mesh uses the older of it and the generated one: which that is, is not known"
-		case olderThan(object, ours, since):
-			return byHandName(x.Ref) + " defines where " + host + " is, as it is older than the generated one: where the requests end is not evaluated"
+	own := k.Controller.Namespace
+	of := &snapshot.HostQuery{Host: at.host, Mesh: q.mesh, Home: at.namespace, Generated: !at.service, Sources: []string{own}}
+	list := hand.Endpoints(of)
+	slices.SortStableFunc(list, func(a, b snapshot.Intersection) int {
+		rank := func(x snapshot.Intersection) int {
+			switch {
+			case x.Ref.Namespace == own:
+				return 0
+			case x.First:
+				return 1
+			}
+			return 2
+		}
+		return cmp.Compare(rank(a), rank(b))
+	})
+	for _, x := range list {
+		switch from := x.Ref.Namespace; {
+		case q.notImported(at.host, from) != "":
+		case at.hidden:
+			return byHandName(x.Ref) + " defines where " + at.host + " is: the callers' proxies know no other. Where the requests end is not evaluated"
+		case from == own && at.namespace != own && !isGateway(q.workload):
+			return byHandName(x.Ref) + " defines where " + at.host + " is for callers in its namespace, whatever else has this host: where the requests end is not evaluated"
+		case at.service && from == at.namespace: // the host has all endpoints of the namespace, whoever names it (Istio, EndpointIndex)
+			return byHandName(x.Ref) + " is for " + at.host + ", too, and may add endpoints to those of the Service, which are not evaluated"
+		case at.service || own == at.namespace && from != own && !isGateway(q.workload):
+		case x.First:
+			return byHandName(x.Ref) + " defines where " + at.host + " is, as it is exported to the callers by name: where the requests end is not evaluated"
+		default:
+			if by := q.olderPlace(x.Ref, at.host); by != "" {
+				return by
+			}
 		}
 	}
 	return ""
 }
 
-// endpointsByHand says that an object that users wrote in the namespace of a service adds endpoints to it (Istio, EndpointIndex: they
-// are those of the host in that namespace, whoever names it); empty if none does.
-func endpointsByHand(q *query, d *snapshot.DestinationPlan) string {
-	k, from, hand := d.Destination.Spec.KubeService, q.workload.Spec.Kubernetes, q.outside.byHand[q.mesh]
-	if hand == nil || k == nil || from == nil {
-		return ""
-	}
-	of := &snapshot.HostQuery{Host: d.LocalFQDN, Mesh: q.mesh, Home: k.Ref.Namespace}
-	for _, x := range hand.Endpoints(of) {
-		if x.Ref.Namespace == k.Ref.Namespace {
-			return fmt.Sprintf("%s is for %s, too, and may add endpoints to those of the Service, which are not evaluated", byHandName(x.Ref), d.LocalFQDN)
-		}
+// olderPlace says that, or that it is not known whether, an object that users wrote is older than the generated one for a host.
+func (q *query) olderPlace(by snapshot.Ref, host string) string {
+	ours := q.generatedFor(by, []string{host})
+	since, known := q.created[ours]
+	switch object := objectOf(q.Index, by); {
+	case ours == snapshot.Ref{} || object == nil:
+	case !known:
+		return byHandName(by) + " also defines where " + host + " is, and the mesh uses the older of it and the generated one: which that is, is not known"
+	case olderThan(object, ours, since):
+		return byHandName(by) + " defines where " + host + " is, as it is older than the generated one: where the requests end is not evaluated"
 	}
 	return ""
 }

@@ -58,23 +58,23 @@ func (q *query) callers() *snapshot.PodQuery {
 	return &snapshot.PodQuery{Mesh: q.mesh, Namespace: k.Controller.Namespace, Pods: []map[string]string{k.PodLabels}}
 }
 
-// answerHidden answers for a Destination whose host the callers' proxies do not know, and reports whether that is so. A service of
-// their own cluster they may call nevertheless, past the mesh: its name is one of Kubernetes, too.
-func (q *query) answerHidden(out *Why, d *snapshot.DestinationPlan) bool {
-	k, from := d.Destination.Spec.KubeService, q.workload.Spec.Kubernetes
-	if k == nil || from == nil {
-		return false
+// hidden says why the callers' proxies do not know the host of a Destination; empty if they do.
+func (q *query) hidden(d *snapshot.DestinationPlan, host string) string {
+	switch {
+	case d.Destination.Spec.KubeService == nil || q.workload.Spec.Kubernetes == nil:
+		return ""
+	case q.mesh.Ref != d.Mesh.Ref:
+		return q.hiddenBy(host, q.mesh.Namespace)
 	}
+	return q.hiddenByService(d, host)
+}
+
+// answerHidden answers for a Destination whose host the callers' proxies do not know. A service of their own cluster they may call
+// nevertheless, past the mesh: its name is one of Kubernetes, too.
+func (q *query) answerHidden(out *Why, d *snapshot.DestinationPlan, by string) {
 	if q.mesh.Ref != d.Mesh.Ref {
-		if by := q.hiddenBy(out.Host, q.mesh.Namespace); by != "" {
-			out.Verdict, out.Reason = Unreachable, hiddenText+by
-			return true
-		}
-		return false
-	}
-	by := q.hiddenByService(d, out.Host)
-	if by == "" {
-		return false
+		out.Verdict, out.Reason = Unreachable, hiddenText+by
+		return
 	}
 	what, says := unknowns(q)
 	switch what {
@@ -86,7 +86,17 @@ func (q *query) answerHidden(out *Why, d *snapshot.DestinationPlan) bool {
 		q.answerPast(out, d, connection{plain: "their proxies do not know it and pass requests on as they are", foreign: true, past: true})
 		out.Notes = append(out.Notes, fmt.Sprintf("%s%s. They send the requests on as they are, past the mesh, as outboundTrafficPolicy is ALLOW_ANY: no route and no setting applies, and the callers present no identity", hiddenText, by))
 	}
-	return true
+}
+
+// targetByHand says that users wrote where a Destination is to which a route sends requests; empty if they did not. What a Sidecar does
+// not import is known because of the route.
+func (q *query) targetByHand(d *snapshot.DestinationPlan) string {
+	if d.Mesh == nil || !reaches(q.mesh, d) {
+		return ""
+	}
+	at := q.placeOf(d)
+	at.hidden = q.hidden(d, at.host) != ""
+	return q.definedByHand(at)
 }
 
 // targetUnknown says why the callers' proxies do not know a Destination to which a route sends requests; empty if they do. What a

@@ -133,7 +133,7 @@ func sharesText(shares map[snapshot.ProxyTarget]float64) string {
 // settingsDiffer compares the timeout, and whether the caller's proxy answers some requests itself.
 func (t *trace) settingsDiffer() (out []ProxyDifference) {
 	sent := t.out.sent
-	if sent.Route == nil || len(sent.Targets) == 0 {
+	if sent.Route == nil || len(sent.Targets) == 0 || t.why.Verdict == Unknown && t.why.Route == nil {
 		return nil
 	}
 	said := map[string]string{"timeout": "none", "abort": "none"}

@@ -212,15 +212,15 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 		out.Verdict, out.Reason = Unreachable, reason
 		return
 	}
-	if q.answerHidden(out, d) {
+	hidden := q.hidden(d, out.Host)
+	at := q.placeOf(d)
+	at.hidden = hidden != ""
+	if by := q.definedByHand(at); by != "" {
+		out.Verdict, out.Reason = Unknown, by
 		return
 	}
-	defined := endpointsByHand(q, d)
-	if q.mesh.Ref != d.Mesh.Ref {
-		defined = definedByHand(q, out.Host)
-	}
-	if defined != "" {
-		out.Verdict, out.Reason = Unknown, defined
+	if hidden != "" {
+		q.answerHidden(out, d, hidden)
 		return
 	}
 	view, route := q.routeTo(d)
@@ -286,6 +286,9 @@ func (q *query) targetOutcomes(t snapshot.Target, described *Target) []Outcome {
 	var reason string
 	if d != nil && t.Place != snapshot.PlaceOutside && d.Ref != q.called {
 		verdict, reason = q.targetUnknown(d)
+		if by := q.targetByHand(d); by != "" {
+			verdict, reason = Unknown, by
+		}
 	}
 	switch {
 	case reason != "":

@@ -29,12 +29,13 @@ func (q *query) answerVirtualDestination(out *Why, v *snapshot.VirtualDestinatio
 		out.Verdict, out.Reason = Unreachable, reason
 		return
 	}
-	if by := q.hiddenBy(v.Hostname, q.mesh.Namespace); by != "" {
-		out.Verdict, out.Reason = Unreachable, hiddenText+by
+	hidden := q.hiddenBy(v.Hostname, q.mesh.Namespace)
+	if by := q.definedByHand(place{host: v.Hostname, namespace: q.mesh.Namespace, hidden: hidden != ""}); by != "" {
+		out.Verdict, out.Reason = Unknown, by
 		return
 	}
-	if by := definedByHand(q, v.Hostname); by != "" {
-		out.Verdict, out.Reason = Unknown, by
+	if hidden != "" {
+		out.Verdict, out.Reason = Unreachable, hiddenText+hidden
 		return
 	}
 	var route *snapshot.Route

@@ -219,4 +219,6 @@ type Intersection struct {
 	Ref Ref
 	// What says what it does, after its name. Hint says what to do about it.
 	What, Hint string
+	// First: the callers' proxies take it before what is for all namespaces, whatever their age.
+	First bool
 }

@@ -8,7 +8,11 @@ import (
 // drawByHand draws what a user may have written: one object, or two that belong together.
 func (w *drawnWorld) drawByHand(c *drawnCluster) []string {
 	name := fmt.Sprintf("by-hand-%d", w.random.IntN(1_000_000))
-	switch w.random.IntN(8) {
+	switch w.random.IntN(10) {
+	case 8:
+		return []string{w.object("gateway.networking.k8s.io/v1", "HTTPRoute", name, w.one("shop", "shop", "front"), w.httpRoute())}
+	case 9:
+		return []string{w.object("security.istio.io/v1", "RequestAuthentication", name, w.one("shop", "istio-system"), "{"+w.podSelector()+"jwtRules: [{issuer: someone, jwks: '{\"keys\": []}'}]}")}
 	case 0, 1, 2:
 		return []string{w.object("security.istio.io/v1", "AuthorizationPolicy", name, w.one("shop", "shop", "istio-system", "front"), w.authorization())}
 	case 3:
@@ -105,6 +109,22 @@ func (w *drawnWorld) virtualService(c *drawnCluster) string {
 		routes = append(routes, "{"+match+extra+"route: ["+to+"]}")
 	}
 	return "{hosts: [" + host + "], http: [" + strings.Join(routes, ", ") + "]" + w.exportTo() + "}"
+}
+
+// httpRoute has all fields that an API server would set.
+func (w *drawnWorld) httpRoute() string {
+	var rules []string
+	for range 1 + w.random.IntN(2) {
+		match := w.one("{type: PathPrefix, value: /}}", "{type: PathPrefix, value: /a}}", "{type: PathPrefix, value: /}, method: POST}", "{type: PathPrefix, value: /}, headers: [{type: Exact, name: x-team, value: one}]}", "{type: Exact, value: /b}}, {path: {type: PathPrefix, value: /c}}")
+		extra := w.one("", "", "timeouts: {request: 3s}, ", "filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: x-team, value: one}]}}], ")
+		backend := func(name string, weight int) string {
+			return fmt.Sprintf("{group: \"\", kind: Service, name: %s, namespace: shop, port: 9080, weight: %d}", name, weight)
+		}
+		to := w.one(backend("cart", 1), backend("ledger", 1), backend("cart", 20)+", "+backend("ledger", 80))
+		rules = append(rules, "{matches: [{path: "+match+"], "+extra+"backendRefs: ["+to+"]}")
+	}
+	port := w.one("", ", port: 9080", ", port: 80")
+	return "{parentRefs: [{group: \"\", kind: Service, name: " + w.one("cart", "ledger") + ", namespace: shop" + port + "}], rules: [" + strings.Join(rules, ", ") + "]}"
 }
 
 // drawPolicies draws a VirtualMesh and policies.

@@ -119,6 +119,14 @@ func (p *worldsProcess) configs(c *drawnCluster, istio []string) (map[string]*en
 	kubernetes := slices.DeleteFunc(slices.Clone(c.objects), func(o string) bool {
 		return strings.Contains(o, "\nkind: ConfigMap\n") || strings.HasPrefix(o, "apiVersion: apps/")
 	})
+	// istiod reads the Gateway API from the API server itself.
+	isGatewayAPI := func(o string) bool { return strings.HasPrefix(o, "apiVersion: gateway.networking.k8s.io/") }
+	for _, o := range istio {
+		if isGatewayAPI(o) {
+			kubernetes = append(kubernetes, o)
+		}
+	}
+	istio = slices.DeleteFunc(slices.Clone(istio), isGatewayAPI)
 	line, err := json.Marshal(map[string]any{
 		"Cluster": c.name, "Network": c.name, "Kubernetes": kubernetes, "Istio": istio, "MeshConfig": c.mesh, "Proxies": c.pods,
 	})

@@ -89,7 +89,9 @@ func (h *handWritten) Connections(of *snapshot.HostQuery) []snapshot.Intersectio
 	return out
 }
 
-// Endpoints implements snapshot.ByHand. A ServiceEntry with a wildcard is none: the more specific host wins.
+// Endpoints implements snapshot.ByHand. A ServiceEntry with a wildcard is none: the more specific host wins. Proxies take one of their
+// own namespace before others, then those that are exported to it by name, and then the oldest (Istio,
+// IstioEgressListenerWrapper.selectServices and SidecarScope.appendSidecarServices).
 func (h *handWritten) Endpoints(of *snapshot.HostQuery) []snapshot.Intersection {
 	what := "also defines where " + of.Host + " is"
 	if of.Generated {
@@ -97,9 +99,19 @@ func (h *handWritten) Endpoints(of *snapshot.HostQuery) []snapshot.Intersection 
 	}
 	var out []snapshot.Intersection
 	for _, o := range h.serviceEntries.named(of.Host) {
-		if to := o.seenBy(of.Mesh).among(of.Sources); !to.none() {
-			out = append(out, snapshot.Intersection{Ref: o.ref, What: what + to.phrase() + older, Hint: "delete it, or choose another hostname"})
+		seen := o.seenBy(of.Mesh)
+		to := seen.among(of.Sources)
+		if to.none() {
+			continue
 		}
+		ends := older
+		switch {
+		case !seen.all:
+			ends = ", and comes first"
+		case o.ref.Namespace != of.Home:
+			ends = older + ", or this one for callers in namespace " + o.ref.Namespace
+		}
+		out = append(out, snapshot.Intersection{Ref: o.ref, What: what + to.phrase() + ends, Hint: "delete it, or choose another hostname", First: !seen.all})
 	}
 	return out
 }
@@ -121,12 +133,14 @@ func (o handWrittenObject) ruleFor(of *snapshot.HostQuery) (to callerNamespaces,
 	return to.only(o.ref.Namespace), false
 }
 
-// byAge tells what ServiceEntries, VirtualServices for all callers and Sidecars with a selector are about (Istio,
+// byAge tells what ServiceEntries and VirtualServices for all callers, and Sidecars with a selector are about (Istio,
 // sortConfigByCreationTime).
 func byAge(o snapshot.APIObject) (hosts []string, pods map[string]string) {
 	switch o := o.(type) {
 	case *istionetworkingv1.ServiceEntry:
-		return o.Spec.Hosts, nil
+		if len(o.Spec.ExportTo) == 0 || slices.Contains(o.Spec.ExportTo, allNamespaces) {
+			return o.Spec.Hosts, nil
+		}
 	case *istionetworkingv1.VirtualService:
 		if len(o.Spec.ExportTo) == 0 || slices.Contains(o.Spec.ExportTo, allNamespaces) {
 			return o.Spec.Hosts, nil

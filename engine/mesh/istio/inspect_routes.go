@@ -9,9 +9,9 @@ import (
 )
 
 // RoutesFor implements snapshot.ByHand. Proxies use the VirtualServices of their own namespace and those exported to it by name before
-// those for all, each time the oldest, and one for a host before one for a pattern (Istio, SelectVirtualServices and
-// separateVSHostsAndServices). What istiod makes of routes of the Gateway API that are of the callers' namespace comes first among its
-// like.
+// those for all, each time the oldest, and one for a host before one for a pattern, of which the longest is taken whatever its age
+// (Istio, SelectVirtualServices and separateVSHostsAndServices). What istiod makes of routes of the Gateway API that are of the callers'
+// namespace comes first among its like.
 func (h *handWritten) RoutesFor(of *snapshot.HostQuery, callers *snapshot.PodQuery) []snapshot.HandRoutes {
 	namespace := callers.Namespace
 	var list []ranked
@@ -26,6 +26,9 @@ func (h *handWritten) RoutesFor(of *snapshot.HostQuery, callers *snapshot.PodQue
 		// Which of several patterns is nearest is of no matter to connections (Istio, getConfigsForHost).
 		one.Pattern = of.Traffic == snapshot.Requests && !slices.ContainsFunc(exact, func(e handWrittenObject) bool { return e.ref == o.ref })
 		one.First = one.First && !one.Pattern
+		if one.Pattern {
+			one.nearness = longestPattern(vs.Spec.Hosts, of.Host)
+		}
 		switch of.Traffic {
 		case snapshot.Requests:
 			for _, r := range h.httpOf(of.Mesh, vs) {
@@ -38,12 +41,18 @@ func (h *handWritten) RoutesFor(of *snapshot.HostQuery, callers *snapshot.PodQue
 	}
 	list = append(list, h.attachedFor(of, namespace)...)
 	// A Sidecar imports them from their own namespace, as it does services (Istio, SidecarScope.selectVirtualServices).
-	list = slices.DeleteFunc(list, func(r ranked) bool {
-		_, hides := h.Hides(&snapshot.HostQuery{Host: of.Host, Mesh: of.Mesh, Home: r.As.Namespace, Port: of.Port}, callers)
-		return hides
+	imports := func(from string) bool {
+		_, hides := h.Hides(&snapshot.HostQuery{Host: of.Host, Mesh: of.Mesh, Home: from, Port: of.Port}, callers)
+		return !hides
+	}
+	attached := of.Traffic == snapshot.Requests && slices.ContainsFunc(h.attached[of.Host], func(r attachedRoutes) bool {
+		return r.exported(of.Mesh).includes(namespace) && imports(r.ref.Namespace)
 	})
+	// Patterns are only for hosts that nothing is attached to, be it for other callers or another port (Istio,
+	// computeWildcardHostVirtualServiceIndex).
+	list = slices.DeleteFunc(list, func(r ranked) bool { return !imports(r.As.Namespace) || attached && r.Pattern })
 	slices.SortStableFunc(list, func(a, b ranked) int {
-		return cmp.Or(order(a.Pattern, b.Pattern), cmp.Compare(a.rank, b.rank), a.Created.Compare(b.Created),
+		return cmp.Or(order(a.Pattern, b.Pattern), cmp.Compare(b.nearness, a.nearness), cmp.Compare(a.rank, b.rank), a.Created.Compare(b.Created),
 			strings.Compare(a.As.Name, b.As.Name), strings.Compare(a.As.Namespace, b.As.Namespace))
 	})
 	out := make([]snapshot.HandRoutes, len(list))
@@ -56,7 +65,18 @@ func (h *handWritten) RoutesFor(of *snapshot.HostQuery, callers *snapshot.PodQue
 // ranked is an object with its place before its age is looked at.
 type ranked struct {
 	snapshot.HandRoutes
-	rank int
+	// nearness is the length of the pattern; 0 if it is none.
+	nearness, rank int
+}
+
+// longestPattern is the length of the nearest of some patterns that a host matches (Istio, host.MoreSpecific); 0 if none does.
+func longestPattern(patterns []string, host string) (longest int) {
+	for _, pattern := range patterns {
+		if end, wild := strings.CutPrefix(strings.ToLower(pattern), "*"); wild && strings.HasSuffix(host, end) {
+			longest = max(longest, len(pattern))
+		}
+	}
+	return longest
 }
 
 // rankOf is the place of an object in a namespace for callers in a namespace that see it (Istio, SelectVirtualServices): attached is
