@@ -37,7 +37,8 @@ var dialect = &snapshot.Dialect{
 		{What: "meshConfig", Regard: snapshot.Followed, Note: "trust domains, root namespace, defaults of exportTo, path normalization and DNS capture, also of the ConfigMap that SHARED_MESH_CONFIG names; outboundTrafficPolicy, discoverySelectors, serviceEntryVisibility and enableAutoMtls"},
 		{What: "meshConfig.defaultTrafficPolicy", Regard: snapshot.Named},
 		{What: "endpoints in other clusters", Regard: snapshot.Named, Note: "of a control plane with remote secrets, which are not read: where its namespace has the label " + networkKey},
-		{What: "ambient mode", Regard: snapshot.Ignored, Note: "ztunnel and waypoints"},
+		{What: "ambient mode", Regard: snapshot.Named, Note: "pods by the annotation of istio-cni, and the waypoints of Services. Nothing is translated for them, and an answer is UNKNOWN, or REFUSED where ztunnel lets nobody in; users' objects that mean something else there get a warning"},
+		{What: "waypoints of other kinds", Regard: snapshot.Ignored, Note: "those that pods or ServiceEntries ask for, or gateways (istio.io/ingress-use-waypoint), canaries, whom allowedRoutes lets attach, and Gateways of class istio-remote; of AMBIENT_ENABLE_MULTI_NETWORK only that it is set: with it, a control plane of remote clusters only may drop the endpoints of ServiceEntries"},
 	},
 
 	Describe: describe, Inspect: inspect, Reads: reads, ByAge: byAge, Egress: snapshot.Sidecar, Proxies: proxyNames,
