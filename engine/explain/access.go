@@ -130,7 +130,9 @@ func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
 		a.restrict(d)
 	}
 	gate := x.gateTo(d)
-	a.unknown = gate.unknown()
+	if a.unknown = gate.unknown(); !a.unknown && snapshot.AllAmbient(d.Destination.Spec.KubeService) {
+		a.Ambient = snapshot.AmbientText(d.Destination.Spec.KubeService) + ", where ztunnel holds to that"
+	}
 	for _, c := range gate.calls {
 		for _, o := range c.group.others {
 			if !slices.Contains(a.SharedWith, o.Ref) {
@@ -206,7 +208,7 @@ type gateCall struct {
 // unknown reports whether all pods are in ambient mode, and some may let somebody in.
 func (g *gate) unknown() bool {
 	return !slices.ContainsFunc(g.calls, func(c gateCall) bool { return c.group.ambient == "" }) && snapshot.AllAmbient(g.d.Destination.Spec.KubeService) &&
-		(g.d.Mesh == nil || slices.ContainsFunc(g.calls, func(c gateCall) bool { return c.group.toAmbient(g.d, g.d.Mesh, c.Call).verdict == Unknown }))
+		(g.d.Mesh == nil || slices.ContainsFunc(g.calls, func(c gateCall) bool { return c.group.toAmbient(g.d, g.d.Mesh, connection{waypoints: true}, c.Call).verdict == Unknown }))
 }
 
 func (x *Index) gateTo(d *snapshot.DestinationPlan) *gate {
@@ -347,7 +349,7 @@ func (a Access) sections() []Section {
 		out[0].Text += " Of its pods, " + a.NoProxy + "."
 	}
 	if a.Ambient != "" && !a.unknown {
-		out[0].Text += " But " + a.Ambient + "."
+		out[0].Text += " Besides, " + a.Ambient + "."
 	}
 	return out
 }

@@ -106,16 +106,17 @@ func canBeCalled(x *Index, to snapshot.Ref) bool {
 // toAmbient is what becomes of a call to pods of a Destination in ambient mode. An AuthorizationPolicy with a selector, or for a
 // namespace or the mesh, holds for them, too. Its ALLOW rules match fewer calls there than at sidecars, and its DENY rules more (Istio,
 // ambient.handleRule); but whether callers present an identity is not known, and of what comes through a waypoint, the pods see that one's.
-func (g *podGroup) toAmbient(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, call snapshot.Call) judged {
+func (g *podGroup) toAmbient(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection, call snapshot.Call) judged {
 	unknown := judged{verdict: Unknown, byHand: true, reason: d.Ref.Name + ": " + ambientText(d)}
-	if g.ambient != discoveryv1.ModeAmbient {
+	behind := snapshot.HasWaypoint(d.Destination.Spec.KubeService)
+	if g.ambient != discoveryv1.ModeAmbient || behind && how.waypoints {
 		return unknown
 	}
 	if g.guard == nil && len(d.Access)+len(g.others) == 0 && d.Open() == snapshot.OpenNot && d.Mesh.DenyByDefault != nil {
 		return judged{verdict: Refused, byHand: true, ours: g.allows(d, from, &call), reason: snapshot.AmbientText(d.Destination.Spec.KubeService) + ", where " +
 			kindAndName(d.Mesh.DenyByDefault.Ref) + " denies access by default, too, and no AccessPolicy opens them: write an AuthorizationPolicy there"}
 	}
-	if snapshot.HasWaypoint(d.Destination.Spec.KubeService) {
+	if behind {
 		return unknown
 	}
 	var first judged
@@ -191,14 +192,14 @@ func (q *query) answerFromAmbient(out *Why, d *snapshot.DestinationPlan) {
 			", which pass on only mutual TLS with a name (SNI); give the callers sidecars"
 		return
 	}
-	if defined := endpointsByHand(q, d); q.mesh.Ref == d.Mesh.Ref && defined != "" {
+	if defined := q.definedByHand(q.placeOf(d)); q.mesh.Ref == d.Mesh.Ref && defined != "" {
 		out.Verdict, out.Reason = Unknown, defined
 		return
 	}
 	one := Outcome{Destination: d.Ref, Host: out.Host, Port: q.request.Port, Cluster: q.clusterOf(d.Ref), service: serviceRef(d)}
 	ready := len(endpointsOf(d, nil))
 	one.Endpoints, one.Hops = &ready, []Hop{{To: "a pod of " + d.Ref.Name + ", through ztunnel", Cluster: d.Mesh.Cluster}}
-	out.Outcomes = divide(q.decided(one, d, q.request.Port, connection{ambient: true, foreign: d.Mesh.Ref != q.mesh.Ref, past: true}, nil), whole)
+	out.Outcomes = divide(q.decided(one, d, q.request.Port, connection{ambient: true, waypoints: true, foreign: d.Mesh.Ref != q.mesh.Ref, past: true}, nil), whole)
 }
 
 // ambientCallers says that callers of a mesh in ambient mode do not use the routes of a Destination; empty if there are none.

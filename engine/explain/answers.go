@@ -111,7 +111,7 @@ func (x *Index) callersAnswer(a *Access) string {
 		return "not known: " + a.Ambient
 	}
 	if a.Default == Allow && len(a.ByHand)+len(a.SharedWith) == 0 {
-		return "anyone" + prefixed("; ", a.NoProxy) + prefixed("; but ", a.Ambient)
+		return "anyone" + prefixed("; ", a.NoProxy) + prefixed("; ", a.Ambient)
 	}
 	who := "nobody"
 	switch n := len(a.Callers); {
@@ -127,7 +127,7 @@ func (x *Index) callersAnswer(a *Access) string {
 	if a.Refused > 0 {
 		who += fmt.Sprintf("; %d refused", a.Refused)
 	}
-	return who + prefixed("; ", a.NoProxy) + prefixed("; but ", a.Ambient)
+	return who + prefixed("; ", a.NoProxy) + prefixed("; ", a.Ambient)
 }
 
 // callerName is a workload's name where one cluster runs it, and else with its cluster.

@@ -11,6 +11,7 @@ import (
 // does that users wrote.
 func connectionOf(x *Index, workload *discoveryv1.Workload, mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan, port uint32, subset string) connection {
 	out := connectionTo(d, mesh)
+	out.waypoints = isGateway(workload) || modeOf(workload).IsAmbient()
 	if out.ambient = modeOf(workload).IsAmbient(); out.ambient {
 		return out // neither policies nor users' objects of that kind are for ztunnel
 	}

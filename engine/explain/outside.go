@@ -75,8 +75,9 @@ type connection struct {
 	foreign bool
 	// past: they connect past their proxies, to the addresses that the cluster gives them.
 	past bool
-	// ambient: the callers are in ambient mode.
-	ambient bool
+	// ambient: the callers are in ambient mode. Waypoints: what they send may go through waypoints, which istiod may let in by itself
+	// (PILOT_AUTO_ALLOW_WAYPOINT_POLICY); sidecars go past them.
+	ambient, waypoints bool
 }
 
 // remote: they get the addresses of no endpoints but those that other clusters are given.
@@ -144,7 +145,7 @@ func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection,
 	case group.ambient != "" && how.remote():
 		return judged{verdict: Unreachable, byHand: true, reason: "the callers come with mutual TLS, which pods in ambient mode do not take"}
 	case group.ambient != "":
-		return group.toAmbient(d, from, call)
+		return group.toAmbient(d, from, how, call)
 	case how.ambient:
 		return group.ofAmbient(d, from, call)
 	case group.machines && how.remote():

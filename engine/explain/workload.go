@@ -157,7 +157,11 @@ func (o *Workload) Page() Page {
 		policies.Rows = append(policies.Rows, []string{ref.Kind.String(), shortName(ref)})
 		policies.Refs = append(policies.Refs, ref)
 	}
-	page.Sections = append(page.Sections, policies, o.Egress.section(), o.callsSection())
+	page.Sections = append(page.Sections, policies)
+	if o.Mode == "" {
+		page.Sections = append(page.Sections, o.Egress.section())
+	}
+	page.Sections = append(page.Sections, o.callsSection())
 	page.Sections = append(page.Sections, o.routesSection()...)
 	return page
 }

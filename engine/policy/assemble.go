@@ -29,6 +29,7 @@ func (r *reconciler) assemble() *snapshot.Plan {
 	r.updateExtended()
 	plan.Filters, plan.Externals = r.planFilters(), r.planExternals()
 	plan.VirtualMeshes = r.planVirtualMeshes()
+	plan.Warnings = ambientWarnings(r)
 	plan.Passages = r.planPassages(plan.VirtualDestinations)
 	return plan
 }

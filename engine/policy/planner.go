@@ -295,6 +295,9 @@ func (r *reconciler) updatePlan(i int, a *attachments) {
 	if !slices.Equal(rules, s.rules) || !slices.Equal(granted, s.granted) {
 		stale = true
 		s.rules, s.granted = rules, granted
+		for _, b := range a.access {
+			b.stale = true // what is in force may follow from the stored status; see keptRules
+		}
 	}
 	if shared := r.sharingOf(i); !reflect.DeepEqual(shared, s.shared) {
 		stale = true

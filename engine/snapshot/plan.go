@@ -54,6 +54,8 @@ type Plan struct {
 	// Filters are the meshes with routes that need filters which proxies do not
 	// have by default, ascending by mesh.
 	Filters []*FilterPlan
+	// Warnings are about services, whatever policies there are, ordered by Issue.Compare.
+	Warnings []Issue
 	// Passages are what gateways pass on, ascending by the Destination of the gateway.
 	Passages []*PassagePlan
 }

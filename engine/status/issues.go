@@ -20,6 +20,7 @@ func Issues(in *snapshot.Input, discovered []*snapshot.Discovered, plan *snapsho
 	for _, d := range discovered {
 		out = append(out, d.Issues...)
 	}
+	out = append(out, plan.Warnings...)
 	for _, vm := range plan.VirtualMeshes {
 		out = append(out, vm.Issues...)
 	}

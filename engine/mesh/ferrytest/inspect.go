@@ -74,6 +74,11 @@ func (h *byHand) Unknowns(*snapshot.PodQuery) (snapshot.Unknowns, snapshot.Ref, 
 // HidesAll implements snapshot.ByHand.
 func (h *byHand) HidesAll(string, *snapshot.MeshPlan) []snapshot.Intersection { return nil }
 
+// InAmbient implements snapshot.ByHand.
+func (h *byHand) InAmbient(*snapshot.HostQuery, *discoveryv1.KubeService) []snapshot.Intersection {
+	return nil
+}
+
 // RoutesFor implements snapshot.ByHand.
 func (h *byHand) RoutesFor(*snapshot.HostQuery, *snapshot.PodQuery) []snapshot.HandRoutes { return nil }
 

@@ -44,7 +44,8 @@ var dialect = &snapshot.Dialect{
 		{What: "label " + tlsModeLabel, Regard: snapshot.Followed, Note: "of pods that are called"},
 		{What: "traffic annotations", Regard: snapshot.Followed, Note: "of pods, and the same settings of their injector: ports and addresses that pass proxies by. What cannot be read, or depends on an address that is not known, makes an answer UNKNOWN; interfaces are not looked at"},
 		{What: "interception mode NONE", Regard: snapshot.Followed, Note: "it makes an answer UNKNOWN"},
-		{What: "ambient mode", Regard: snapshot.Ignored, Note: "ztunnel and waypoints"},
+		{What: "ambient mode", Regard: snapshot.Named, Note: "pods by the annotation of istio-cni, and the waypoints of Services. Nothing is translated for them, and an answer is UNKNOWN, or REFUSED where ztunnel lets nobody in; users' objects that mean something else there get a warning"},
+		{What: "waypoints of other kinds", Regard: snapshot.Ignored, Note: "those that pods or ServiceEntries ask for, or gateways (istio.io/ingress-use-waypoint), canaries, whom allowedRoutes lets attach, and Gateways of class istio-remote; of AMBIENT_ENABLE_MULTI_NETWORK only that it is set: with it, a control plane of remote clusters only may drop the endpoints of ServiceEntries"},
 	},
 
 	Describe: describe, Inspect: inspect, Reads: reads, ByAge: byAge, Egress: snapshot.Sidecar, Proxies: proxyNames,
