@@ -217,6 +217,9 @@ func FuzzParseDump(f *testing.F) {
 		}
 		config.Receive(envoy.Incoming{Port: 9080, TLS: true, ALPN: []string{"istio"}}, envoy.Request{Method: "GET", Path: "/", Principal: "spiffe://a/ns/b/sa/c"})
 		config.PassOn(envoy.Incoming{Port: 15443, TLS: true})
+		config.SendConnection(envoy.Outgoing{Addresses: []string{"10.0.0.1"}, Port: 9080, Leads: func(string) bool { return true }})
+		config.SendConnection(envoy.Outgoing{Port: 9080, Leads: func(string) bool { return true }})
+		config.Enter(envoy.Entering{Port: 15443, TLS: true, SNI: "a"}, envoy.Request{Method: "GET", Path: "/", Host: "a"})
 		_, err = json.Marshal(sent.Passage)
 		require.NoError(t, err)
 	})

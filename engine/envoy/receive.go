@@ -80,6 +80,7 @@ func (c *Config) Receive(in Incoming, r Request) Received {
 	out.HTTP = true
 	out.Passage = pass(manager.HTTPFilters, r)
 	out.Passage.Doubts = append(connection.Doubts, out.Passage.Doubts...)
+	out.Passage.Allowed = append(connection.Allowed, out.Passage.Allowed...)
 	if out.Passage.Answer != No {
 		out.Passage.Answer = min(out.Passage.Answer, connection.Answer)
 	}

@@ -26,6 +26,9 @@ func (t *trace) targets(config *envoy.Config, sent *envoy.Sent, request envoy.Re
 			outcome.Share = whole * float64(target.Weight) / sum
 		}
 		named, passes := t.names.Target(target.Name)
+		if t.names.PodPorts {
+			named.Port = t.servicePort(named)
+		}
 		outcome.Host, outcome.Port, outcome.Subset = clip(named.Host), named.Port, clip(named.Subset)
 		for _, ref := range t.hosts(t.mesh, named.Host) {
 			if d := t.destinations[ref]; d != nil && d.Destination.Spec.KubeService != nil {
