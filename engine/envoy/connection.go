@@ -76,6 +76,9 @@ func (c *Config) listenerOf(o Outgoing) (found *Listener, address string) {
 	for i := range c.Listeners {
 		l := &c.Listeners[i]
 		socket := &l.Address.SocketAddress
+		if l.Name == outboundForAll && len(o.Addresses) > 0 {
+			return l, o.Addresses[0]
+		}
 		if l.TrafficDirection != "OUTBOUND" || socket.PortValue != o.Port || l.UseOriginalDst {
 			continue
 		}

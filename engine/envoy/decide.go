@@ -102,6 +102,11 @@ func holds(tree map[string]any, r Request) Answer {
 			start, _ := object(value)["start"].(float64)
 			end, _ := object(value)["end"].(float64)
 			return answer(float64(r.Port) >= start && float64(r.Port) < end)
+		case "requestedServerName":
+			if r.SNI == "" {
+				return Unknown
+			}
+			return matches(object(value), r.SNI)
 		case "urlPath":
 			return matches(object(object(value)["path"]), r.path())
 		case "header":

@@ -83,13 +83,26 @@ func (p *Passage) doubt(what string) {
 	p.Doubts = append(p.Doubts, what)
 }
 
-// perRoute adds what the settings of a route, by filter, change about its passage.
-func (p *Passage) perRoute(settings map[string]setting) {
+// perRoute adds what the settings of a route, by filter, change about the passage of a request.
+func (p *Passage) perRoute(settings map[string]setting, r Request) {
 	for _, name := range sorted(settings) {
 		switch s := settings[name]; s.kind() {
 		case "HTTPFault":
 			if s.Abort != nil && s.Abort.HTTPStatus != 0 {
 				p.Abort = s.Abort
+			}
+		case "RBACPerRoute":
+			if s.RBAC == nil {
+				continue
+			}
+			switch d := s.RBAC.Rules.Decide(r); {
+			case d.Answer == No:
+				p.Answer, p.Filter, p.Decision = No, name, d
+				return
+			case d.Answer == Unknown:
+				p.doubt(name + ": " + d.Doubt)
+			case d.Policy != "":
+				p.Allowed = append(p.Allowed, d.Policy)
 			}
 		case "CorsPolicy", "LocalRateLimit", "StatefulSessionPerRoute", "CsrfPolicy", "GrpcStatsPerRoute":
 		default:

@@ -15,6 +15,8 @@ type Incoming struct {
 	TLS  bool
 	SNI  string
 	ALPN []string
+	// Principal is the SPIFFE ID in the certificate of the caller, which is known where TLS ends.
+	Principal string
 	// Plain are the protocols of connections without TLS, as a proxy detects them: http/1.1 for requests.
 	Plain []string
 	// Connection: it carries no requests.
@@ -78,6 +80,7 @@ func (c *Config) Receive(in Incoming, r Request) Received {
 	out.HTTP = true
 	out.Passage = pass(manager.HTTPFilters, r)
 	out.Passage.Doubts = append(connection.Doubts, out.Passage.Doubts...)
+	out.Passage.Allowed = append(connection.Allowed, out.Passage.Allowed...)
 	if out.Passage.Answer != No {
 		out.Passage.Answer = min(out.Passage.Answer, connection.Answer)
 	}
@@ -187,9 +190,19 @@ func narrow(chains []*FilterChain, rank func(*ChainMatch) int) []*FilterChain {
 	return slices.DeleteFunc(chains, func(c *FilterChain) bool { return rank(&c.FilterChainMatch) != best })
 }
 
-// PassOn is the cluster to which a gateway passes connections on without reading them; empty with the reason if it does not.
-func (c *Config) PassOn(in Incoming) (cluster string, p Passage, reason string) {
-	p.Answer = Yes
+// Passed is what a gateway does with a connection that it does not read.
+type Passed struct {
+	// Cluster is where it passes the connection on to, and EndsTLS is set if it begins a TLS session of its own.
+	Cluster string
+	EndsTLS bool
+	// Stopped is why it passes it on to nothing; empty if it does.
+	Stopped string
+	Passage Passage
+}
+
+// PassOn says what a gateway does with a connection that it does not read.
+func (c *Config) PassOn(in Incoming) Passed {
+	out := Passed{Passage: Passage{Answer: Yes}}
 	for i := range c.Listeners {
 		l := &c.Listeners[i]
 		if l.Address.SocketAddress.PortValue != in.Port {
@@ -197,19 +210,33 @@ func (c *Config) PassOn(in Incoming) (cluster string, p Passage, reason string) 
 		}
 		chain, doubt := l.chainFor(Incoming{TLS: in.TLS, SNI: in.SNI, ALPN: in.ALPN})
 		if doubt != "" {
-			p.doubt(doubt)
-			return "", p, ""
+			out.Passage.doubt(doubt)
+			return out
 		}
 		if chain == nil {
-			return "", p, "no filter chain is for server name " + in.SNI
+			out.Stopped = "no filter chain is for server name " + in.SNI
+			return out
 		}
-		p = pass(chain.Filters, Request{Port: in.Port})
+		out.EndsTLS = chain.TransportSocket.TypedConfig.kind() == "DownstreamTlsContext"
+		r := Request{Port: in.Port, SNI: in.SNI}
+		if out.EndsTLS {
+			r.Principal = in.Principal
+		}
+		out.Passage = pass(chain.Filters, r)
 		for j := range chain.Filters {
-			if f := &chain.Filters[j].TypedConfig; f.Kind() == "TcpProxy" {
-				return f.Cluster, p, ""
+			f := &chain.Filters[j].TypedConfig
+			switch targets := f.tcpTargets(); {
+			case len(targets) == 1:
+				out.Cluster = targets[0].Name
+				return out
+			case len(targets) > 1:
+				out.Passage.doubt("several clusters to which connections are passed on")
+				return out
 			}
 		}
-		return "", p, "its filter chain " + chain.Name + " passes nothing on"
+		out.Stopped = "its filter chain " + chain.Name + " passes nothing on"
+		return out
 	}
-	return "", p, fmt.Sprintf("it has no listener for port %d", in.Port)
+	out.Stopped = fmt.Sprintf("it has no listener for port %d", in.Port)
+	return out
 }

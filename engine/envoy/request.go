@@ -22,6 +22,8 @@ type Request struct {
 	// the called pod knows them.
 	Principal string
 	Port      uint32
+	// SNI is the name that the caller asks for in TLS; empty if it is not known.
+	SNI string
 }
 
 func (r Request) path() string {

@@ -27,6 +27,8 @@ type Sent struct {
 type setting struct {
 	Type  string `json:"@type"`
 	Abort *FaultAbort
+	// RBAC is an RBACPerRoute's, and replaces that of the filter; nil turns it off.
+	RBAC *struct{ Rules *RBAC } `json:"rbac"`
 }
 
 func (s setting) kind() string { return s.Type[strings.LastIndexAny(s.Type, "./")+1:] }
@@ -114,7 +116,12 @@ func (s *Sent) take(vh *VirtualHost, r Request) {
 			settings[name] = one
 		}
 	}
-	s.Passage.perRoute(settings)
+	wasRefused := s.Passage.Answer == No
+	s.Passage.perRoute(settings, r)
+	if s.Passage.Answer == No && !wasRefused {
+		s.Stopped = s.Passage.Filter + " refuses it"
+		return
+	}
 	switch {
 	case route.DirectResponse != nil:
 		s.Status, s.Stopped = route.DirectResponse.Status, "the route answers it"
@@ -137,7 +144,7 @@ func (s *Sent) take(vh *VirtualHost, r Request) {
 func (c *Config) catchAll() (string, Passage) {
 	for i := range c.Listeners {
 		l := &c.Listeners[i]
-		if !l.UseOriginalDst || l.TrafficDirection == "INBOUND" {
+		if !l.UseOriginalDst && l.Name != outboundForAll || l.TrafficDirection == "INBOUND" {
 			continue
 		}
 		for _, chain := range l.allChains() {
@@ -158,6 +165,11 @@ func (c *Config) outbound(host string, port uint32) (*Listener, *FilterConfig) {
 	var manager *FilterConfig
 	for i := range c.Listeners {
 		l := &c.Listeners[i]
+		if l.Name == outboundForAll {
+			if m := l.httpTo(port); m != nil {
+				return l, m
+			}
+		}
 		if l.TrafficDirection != "OUTBOUND" || l.Address.SocketAddress.PortValue != port {
 			continue
 		}
@@ -175,6 +187,20 @@ func (c *Config) outbound(host string, port uint32) (*Listener, *FilterConfig) {
 		}
 	}
 	return all, manager
+}
+
+// outboundForAll is the listener of Open Service Mesh for all that an application sends: the port, and the address, choose the filter
+// chain (OSM, lds.OutboundListenerName). Others have a listener for each port.
+const outboundForAll = "outbound-listener"
+
+// httpTo is the connection manager of a listener for requests to a port; nil if it has none.
+func (l *Listener) httpTo(port uint32) *FilterConfig {
+	for i := range l.FilterChains {
+		if chain := &l.FilterChains[i]; chain.FilterChainMatch.DestinationPort == port && chain.http() != nil {
+			return chain.http()
+		}
+	}
+	return nil
 }
 
 // named reports whether one of the virtual hosts is for a host, and not for all of them.

@@ -168,15 +168,3 @@ func (t *trace) podAt(cluster, ip string) (*ProxyPod, error) {
 	}
 	return nil, nil
 }
-
-// gatewayAt finds the east-west gateway of another mesh that has an address.
-func (t *trace) gatewayAt(e envoy.Endpoint) (*snapshot.MeshPlan, *snapshot.GatewayPlan) {
-	for _, m := range t.state.Plan.Meshes {
-		for i := range m.Gateways {
-			if gw := &m.Gateways[i]; gw.Port == e.Port && slices.Contains(gw.Addresses, e.Address) {
-				return m, gw
-			}
-		}
-	}
-	return nil, nil
-}

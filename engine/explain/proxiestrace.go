@@ -26,6 +26,9 @@ func (t *trace) targets(config *envoy.Config, sent *envoy.Sent, request envoy.Re
 			outcome.Share = whole * float64(target.Weight) / sum
 		}
 		named, passes := t.names.Target(target.Name)
+		if t.names.PodPorts {
+			named.Port = t.servicePort(named)
+		}
 		outcome.Host, outcome.Port, outcome.Subset = clip(named.Host), named.Port, clip(named.Subset)
 		for _, ref := range t.hosts(t.mesh, named.Host) {
 			if d := t.destinations[ref]; d != nil && d.Destination.Spec.KubeService != nil {
@@ -54,7 +57,7 @@ func (t *trace) targets(config *envoy.Config, sent *envoy.Sent, request envoy.Re
 // isOutside reports whether none of some endpoints is in the network of a cluster, as far as services are known.
 func (t *trace) isOutside(connections []envoy.Connection) bool {
 	return len(t.services) == 0 && !slices.ContainsFunc(connections, func(c envoy.Connection) bool {
-		_, gw := t.gatewayAt(c.Endpoint)
+		_, gw := t.gatewayAt(t.mesh.Cluster, c.Endpoint)
 		return gw != nil
 	})
 }
@@ -79,63 +82,14 @@ func (t *trace) connections(outcome ProxyOutcome, connections []envoy.Connection
 			o.Identity = t.why.Identity
 		}
 		request.Principal = o.Identity
-		if mesh, gw := t.gatewayAt(c.Endpoint); gw != nil {
+		if mesh, gw := t.gatewayAt(cluster, c.Endpoint); gw != nil {
 			if key := gw.Service.String(); !seen[key] {
 				seen[key] = true
-				t.throughGateway(o, mesh, gw, c, request)
+				t.throughGateway(o, mesh, gw, c, request, maxGateways)
 			}
 			continue
 		}
 		t.toPod(o, cluster, c.Endpoint, c, request, seen)
-	}
-}
-
-// throughGateway follows a connection through a gateway that passes it on without reading it.
-func (t *trace) throughGateway(o ProxyOutcome, mesh *snapshot.MeshPlan, gw *snapshot.GatewayPlan, c envoy.Connection, request envoy.Request) {
-	end := func(verdict Verdict, reason string) {
-		o.Verdict, o.Reason = verdict, reason
-		t.out.Outcomes = append(t.out.Outcomes, o)
-	}
-	if mesh.Limited {
-		end(Unknown, "gateway "+shortName(gw.Service)+" of "+mesh.Cluster+" ends the callers' TLS: what it does with requests is not evaluated")
-		return
-	}
-	pods, err := t.proxies.Pods(mesh.Cluster, gw.Service.Namespace, gw.Selector)
-	switch {
-	case err != nil:
-		end(Unknown, err.Error())
-		return
-	case len(pods) == 0:
-		end(Unreachable, "no pod of gateway "+shortName(gw.Service)+" of "+mesh.Cluster+" runs")
-		return
-	}
-	config, err := t.read(&pods[0])
-	if err != nil {
-		end(Unknown, err.Error())
-		return
-	}
-	o.Gateway = &pods[0]
-	passedOn, passage, reason := config.PassOn(envoy.Incoming{Port: gw.ContainerPort, TLS: c.TLS, SNI: c.SNI, ALPN: c.ALPN})
-	switch {
-	case passage.Answer == envoy.No:
-		o.by(t.policyOf(passage.Decision.Policy, mesh))
-		end(Refused, "gateway pod "+pods[0].String()+" refuses the connection")
-		return
-	case reason != "":
-		end(Unreachable, "gateway pod "+pods[0].String()+": "+reason)
-		return
-	case len(passage.Doubts) > 0:
-		end(Unknown, "not evaluated at gateway pod "+pods[0].String()+": "+firstOf(passage.Doubts))
-		return
-	}
-	next, reason := config.Connect(passedOn)
-	if reason != "" {
-		end(Unreachable, "gateway pod "+pods[0].String()+": "+reason)
-		return
-	}
-	seen := map[string]bool{}
-	for _, n := range next[:min(len(next), maxEndpoints)] {
-		t.toPod(o, mesh.Cluster, n.Endpoint, c, request, seen)
 	}
 }
 

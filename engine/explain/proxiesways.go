@@ -108,3 +108,23 @@ func (t *trace) enter(config *envoy.Config, request envoy.Request) (sent envoy.S
 	t.note(fmt.Sprintf("of the gateway, requests for %s to port %d of its pods are evaluated", name, listens))
 	return config.Enter(in, request), ""
 }
+
+// servicePort is the port of a service that leads to the one of its pods which a target has; that of the request if it is one of several.
+// Where no port is known to lead there, it is that of the pods.
+func (t *trace) servicePort(target snapshot.ProxyTarget) uint32 {
+	out := target.Port
+	for _, ref := range t.hosts(t.mesh, target.Host) {
+		d := t.destinations[ref]
+		if d == nil || d.Destination.Spec.KubeService == nil {
+			continue
+		}
+		for _, p := range d.Destination.Spec.KubeService.Ports {
+			if p.TargetPortName != "" || cmp.Or(p.TargetPortNumber, p.Port) == target.Port {
+				if out = p.Port; out == t.why.Request.Port {
+					return out
+				}
+			}
+		}
+	}
+	return out
+}

@@ -10,6 +10,8 @@ type ProxyNames struct {
 	// Target is what a cluster is for: a subset, or all, of what callers know by a host and port. Passes is set instead for those by which
 	// proxies connect to whatever address their application asked for. Both are zero for others.
 	Target func(cluster string) (target ProxyTarget, passes bool)
+	// PodPorts: the ports of targets are those on which pods listen, instead of those of services.
+	PodPorts bool
 	// Origin is the object that a route or a cluster comes from, by its metadata; zero if they name none. Its cluster is not set.
 	Origin func(metadata map[string]json.RawMessage) Ref
 	// Patches are the kinds of objects that change configuration and leave no name there.

@@ -23,7 +23,7 @@ var dialect = &snapshot.Dialect{
 	Principal: func(trustDomain, namespace, account string) string {
 		return account + "." + namespace + "." + trustDomain
 	},
-	ByAccount: true, KeepsPort: true, SeesRequests: seesRequests, Inexpressible: inexpressible, Beside: beside,
+	Proxies: proxyNames, ByAccount: true, KeepsPort: true, SeesRequests: seesRequests, Inexpressible: inexpressible, Beside: beside,
 }
 
 // Dialect declares what Open Service Mesh 1.2 supports with the objects of the
