@@ -92,7 +92,7 @@ func (x *Index) destination(d *snapshot.DestinationPlan) *Destination {
 	if d.Mesh != nil {
 		out.Mesh = &d.Mesh.Ref
 		out.Failovers = x.failovers(d.Mesh, &d.Ref)
-		out.NotEvaluated = append(append(otherPods(d.Mesh), x.outside.defaultSettings(d.Mesh)...), x.outside.filtersOfPods(d)...)
+		out.NotEvaluated = unevaluatedAt(x, d)
 	}
 	if k := d.Destination.Spec.KubeService; k != nil {
 		out.Service = &snapshot.Ref{Kind: snapshot.Service, Cluster: k.Ref.ClusterName, Namespace: k.Ref.Namespace, Name: k.Ref.Name}
