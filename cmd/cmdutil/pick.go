@@ -20,7 +20,11 @@ func Called(index *explain.Index, from snapshot.Ref, name string) (snapshot.Ref,
 	if alias := explain.FindAlias(index, from, name); alias != nil && len(found) == 0 {
 		return snapshot.Ref{}, NotFoundErrorf("%s; ask for the service that is meant", alias.Text())
 	}
-	return one(index, []snapshot.Kind{snapshot.Destination, snapshot.VirtualDestination}, name, found)
+	ref, err := one(index, []snapshot.Kind{snapshot.Destination, snapshot.VirtualDestination}, name, found)
+	if err != nil && len(found) == 0 && explain.AreAliasesUnread(index) {
+		return snapshot.Ref{}, NotFoundErrorf("%w; a Service of type ExternalName is found with --clusters only", err)
+	}
+	return ref, err
 }
 
 // one is the only object that was found; the error is about a name of some kinds.

@@ -193,8 +193,8 @@ func (q *query) answerPast(out *Why, d *snapshot.DestinationPlan, how connection
 // toPastProxy is what becomes of calls to a port that pods take out of their proxies: callers do not know that.
 func (g *podGroup) toPastProxy(how connection) judged {
 	where := fmt.Sprintf("port %d of the pods passes their proxies by (excludeInboundPorts or includeInboundPorts)", g.port)
-	plain := how.plain != "" || g.plain != "" && !how.mutual && !how.foreign
-	if g.guard != nil && !how.mutual && !how.foreign {
+	plain := how.plain != "" || g.plain != "" && !how.mutual() && !how.foreign
+	if g.guard != nil && !how.mutual() && !how.foreign {
 		tls, _ := g.guard.TLS(g.port)
 		plain = plain || tls == snapshot.TLSNone || tls == snapshot.TLSUnmet
 	}
@@ -204,7 +204,7 @@ func (g *podGroup) toPastProxy(how connection) judged {
 	case how.other != "" || how.unknown != "":
 		return judged{verdict: Unknown, byHand: true, reason: where + ": whether what listens there takes TLS is not known"}
 	case !plain:
-		return judged{verdict: Unreachable, byHand: true, reason: "the callers come with mutual TLS, and " + where}
+		return judged{verdict: Unreachable, byHand: true, reason: how.comeWithMutual() + ", and " + where}
 	}
 	return judged{verdict: Allowed, byHand: true, reason: where + ", so that no policy decides who may call them"}
 }

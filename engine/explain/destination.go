@@ -95,7 +95,7 @@ func (x *Index) destination(d *snapshot.DestinationPlan) *Destination {
 	if d.Mesh != nil {
 		out.Mesh = &d.Mesh.Ref
 		out.Failovers = x.failovers(d.Mesh, &d.Ref)
-		out.NotEvaluated = append(append(otherPods(d.Mesh), x.outside.defaultSettings(d.Mesh)...), x.outside.filtersOfPods(d)...)
+		out.NotEvaluated = unevaluatedAt(x, d)
 		if text := ambientCallers(x, d.Mesh); text != "" {
 			out.NotEvaluated = append(out.NotEvaluated, text)
 		}

@@ -57,12 +57,12 @@ func (c *connection) byHand(x *Index, of *snapshot.HostQuery, workload *discover
 		}
 		return
 	}
-	c.policy, c.plain, c.mutual = nil, "", false
+	c.policy, c.plain, c.mutualBy = nil, "", ""
 	switch h.TLS {
 	case snapshot.ClientPlain:
 		c.plain = says
 	case snapshot.ClientMesh:
-		c.mutual = true
+		c.mutualBy = says
 	case snapshot.ClientOther:
 		c.other = says
 	}

@@ -31,6 +31,8 @@ type Index struct {
 	stored map[snapshot.Ref]*storedStatus
 	// unread: the clusters themselves were not read; see NewStored.
 	unread bool
+	// departed are the Destinations that the server does not count any more, or not yet, with that as a sentence. See findDeparted.
+	departed map[snapshot.Ref]string
 	// pending are policies and VirtualMeshes of which the server has not processed
 	// the latest version.
 	pending map[snapshot.Ref]bool

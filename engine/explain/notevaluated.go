@@ -111,6 +111,15 @@ func (o *outside) podsOfGateway(mesh *snapshot.MeshPlan, gw *snapshot.GatewayPla
 	return of
 }
 
+// unevaluatedAt is what applies to calls to a Destination, whoever the callers are, and is not evaluated.
+func unevaluatedAt(x *Index, d *snapshot.DestinationPlan) []string {
+	list := slices.Concat(otherPods(d.Mesh), twins(x, d), x.outside.defaultSettings(d.Mesh))
+	if d.Mesh.InboundNote != "" {
+		list = append(list, d.Mesh.InboundNote)
+	}
+	return append(list, x.outside.filtersOfPods(d)...)
+}
+
 // unevaluatedIn is what applies in a mesh and is not evaluated.
 func unevaluatedIn(x *Index, mesh snapshot.Ref) []string {
 	m := x.meshes[mesh]

@@ -6,6 +6,9 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
+// AreAliasesUnread reports whether Services of type ExternalName are not known, as they are only in the clusters, which were not read.
+func AreAliasesUnread(x *Index) bool { return x.unread }
+
 // NotRead says which objects that users write in clusters were not read, though answers follow them: what they decide is then
 // not in any answer. Without clusters it is about all. Empty if all were read.
 func (x *Index) NotRead(clusters ...string) string {

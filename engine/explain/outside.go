@@ -66,8 +66,8 @@ type connection struct {
 	// plain says in a clause why they present no identity; empty if they do. policy is the one that sets it; nil if none does.
 	plain  string
 	policy *snapshot.WithOrigin[networkingv1.TLSMode]
-	// mutual: they insist on mutual TLS.
-	mutual bool
+	// mutualBy says in a clause because of what they insist on mutual TLS; empty if they do not.
+	mutualBy string
 	// other says in a clause why they do TLS that is not that of their mesh, and unknown by what it is decided what they do; instead says
 	// that the generated object about it is not used. Each is empty if that is not so.
 	other, unknown, instead string
@@ -89,14 +89,27 @@ func connectionTo(d *snapshot.DestinationPlan, from *snapshot.MeshPlan) connecti
 	out.setPlain(d.WithoutIdentity(from))
 	for _, v := range d.Views {
 		if v.Mesh == from && out.plain == "" {
-			out.mutual = v.TLS != nil
+			out.setMutual(v.TLS)
 		}
 	}
-	if !out.mutual && out.plain == "" {
+	if !out.mutual() && out.plain == "" {
 		out.plain = from.PlainBy
 	}
 	return out
 }
+
+// mutual: they insist on mutual TLS.
+func (c *connection) mutual() bool { return c.mutualBy != "" }
+
+// setMutual takes the TLS mode of a policy with which callers insist on mutual TLS, if there is one.
+func (c *connection) setMutual(policy *snapshot.WithOrigin[networkingv1.TLSMode]) {
+	if policy != nil {
+		c.mutualBy = fmt.Sprintf("%s sets TLS mode %s", kindAndName(policy.Origin.Ref), policy.Value)
+	}
+}
+
+// comeWithMutual says that the callers come with mutual TLS, and because of what, if that is not usual.
+func (c *connection) comeWithMutual() string { return "the callers come with mutual TLS" + prefixed(", as ", c.mutualBy) }
 
 // setPlain takes the TLS mode of a policy with which callers present no identity, if there is one.
 func (c *connection) setPlain(policy *snapshot.WithOrigin[networkingv1.TLSMode]) {
@@ -108,8 +121,8 @@ func (c *connection) setPlain(policy *snapshot.WithOrigin[networkingv1.TLSMode])
 // toBare is what becomes of calls to pods that run no proxy of the mesh. Proxies of their own mesh send plain text to them unless
 // they are told to insist on mutual TLS (Istio, xds/endpoints, mtlsChecker).
 func (c *connection) toBare() judged {
-	if c.mutual || c.remote() {
-		return judged{verdict: Unreachable, byHand: true, reason: "the callers come with mutual TLS, and these endpoints have no proxy of the mesh"}
+	if c.mutual() || c.remote() {
+		return judged{verdict: Unreachable, byHand: true, reason: c.comeWithMutual() + ", and these endpoints have no proxy of the mesh"}
 	}
 	return judged{verdict: Allowed, byHand: true, reason: "these endpoints have no proxy of the mesh, so that no policy decides who may call them"}
 }
@@ -154,10 +167,10 @@ func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection,
 		return how.toBare()
 	case group.pastProxy != "":
 		return group.toPastProxy(how)
-	case group.plain != "" && !how.foreign && !how.mutual && how.plain == "" && how.other == "" && how.unknown == "":
+	case group.plain != "" && !how.foreign && !how.mutual() && how.plain == "" && how.other == "" && how.unknown == "":
 		how.plain, unidentified = group.plain, "the callers present no identity, as "+group.plain
 		call.Caller = nil
-	case group.withoutIdentity && !how.mutual:
+	case group.withoutIdentity && !how.mutual():
 		return group.toMachines(d, from, &call)
 	case how.plain != "":
 		call.Caller = nil
@@ -175,12 +188,12 @@ func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection,
 	}
 	if guard != nil {
 		switch tls, by := guard.TLS(call.PodPort); {
-		case tls == snapshot.TLSNone && how.plain == "" && (how.foreign && !d.Mesh.Limited || how.mutual):
-			return judged{verdict: Unreachable, byHand: true, reason: fmt.Sprintf("the callers come with mutual TLS, which %s turns off for port %d of the pods", byHandName(by), call.PodPort)}
+		case tls == snapshot.TLSNone && how.plain == "" && (how.foreign && !d.Mesh.Limited || how.mutual()):
+			return judged{verdict: Unreachable, byHand: true, reason: fmt.Sprintf("%s, which %s turns off for port %d of the pods", how.comeWithMutual(), byHandName(by), call.PodPort)}
 		case tls == snapshot.TLSNone && call.Caller != nil:
 			call.Caller = nil
 			unidentified = fmt.Sprintf("the callers present no identity, as %s turns mutual TLS off for port %d of the pods", byHandName(by), call.PodPort)
-		case tls == snapshot.TLSUnmet && !how.mutual && (!how.foreign || from.Ref != d.Mesh.Ref):
+		case tls == snapshot.TLSUnmet && !how.mutual() && (!how.foreign || from.Ref != d.Mesh.Ref):
 			return judged{verdict: Unreachable, byHand: true, reason: byHandName(by) + " takes only mutual TLS, and callers come without, as another one turns it off for all pods of the namespace or the mesh: turn it on there, or set TLS mode ISTIO_MUTUAL for the service"}
 		case (tls == snapshot.TLSMutual || tls == snapshot.TLSUnmet) && how.plain != "":
 			return judged{verdict: Unreachable, byHand: true, reason: byHandName(by) + " takes only mutual TLS, and " + how.plain}

@@ -8,7 +8,7 @@ import (
 // not. What makes its host known to the callers, and to the gateways in front of it, is in the namespace of each control plane, and what
 // users wrote for that namespace decides (Istio, xds/endpoints: mtlsChecker and EndpointsWithMTLSFilter).
 func plainByPeers(q *query, d *snapshot.DestinationPlan, how connection, with map[string]string) string {
-	if d.Mesh.Ref == q.mesh.Ref || how.mutual || how.plain != "" || how.other != "" || !q.mesh.Dialect.SPIFFE {
+	if d.Mesh.Ref == q.mesh.Ref || how.mutual() || how.plain != "" || how.other != "" || !q.mesh.Dialect.SPIFFE {
 		return ""
 	}
 	gateways := []uint32{0}

@@ -23,6 +23,8 @@ type statusFacts struct {
 	// targets are the states by key. They may have been cut short: a key that is
 	// missing says nothing.
 	targets map[string]commonv1.ApprovalStatus
+	// listsAll: the targets are those of a policy, and were not cut short.
+	listsAll bool
 	// applied are what a discovered object has in force, by field.
 	applied []appliedField
 }
@@ -33,9 +35,9 @@ type appliedField struct{ name, value string }
 func factsOf(status any) *statusFacts {
 	switch s := status.(type) {
 	case *networkingv1.TrafficPolicyStatus:
-		return &statusFacts{judged: true, observed: s.ObservedGeneration, state: s.State, errors: s.Errors, targets: s.Destinations}
+		return &statusFacts{judged: true, observed: s.ObservedGeneration, state: s.State, errors: s.Errors, targets: s.Destinations, listsAll: s.Counts != nil && int(s.Counts.Destinations) == len(s.Destinations)}
 	case *networkingv1.AccessPolicyStatus:
-		return &statusFacts{judged: true, observed: s.ObservedGeneration, state: s.State, errors: s.Errors, targets: s.Destinations}
+		return &statusFacts{judged: true, observed: s.ObservedGeneration, state: s.State, errors: s.Errors, targets: s.Destinations, listsAll: s.Counts != nil && int(s.Counts.Destinations) == len(s.Destinations)}
 	case *networkingv1.VirtualMeshStatus:
 		return &statusFacts{judged: true, observed: s.ObservedGeneration, state: s.State, errors: s.Errors, targets: s.Meshes}
 	case *enterprisev1beta1.VirtualDestinationStatus:

@@ -41,6 +41,9 @@ func newIndexWithStatuses(state *snapshot.State, unread bool) *Index {
 			r.status(s, o, why)
 		}
 	}
+	if unread {
+		r.findDeparted()
+	}
 	for _, c := range state.Input.Management.KubernetesClusters {
 		r.cluster(c)
 	}

@@ -164,3 +164,28 @@ func TestStoredWhy(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "the server is meshctl v1, this is v2; the server cannot read cluster cluster-2 (no answer)", why(frozen))
 }
+
+// TestStoredDeparted: a Service that is gone restricts callers of another one with the same pods no more, as the server knows, whose
+// Destination of it stays for a while. Who reads the management plane alone does not know which of the two to believe.
+func TestStoredDeparted(t *testing.T) {
+	t.Parallel()
+	all := engine.Translate(load(t, "../world/shared-pods"))
+	server := engine.Translate(all.Input.Without(snapshot.Ref{Kind: snapshot.Service, Cluster: "cluster-1", Namespace: "shop", Name: "cart-admin"}))
+	ask := func(x *explain.Index, to string) *explain.Why {
+		return x.Why(x.Find(snapshot.Workload, "web.front.cluster-1")[0], x.Find(snapshot.Destination, to)[0], explain.Request{})
+	}
+	assert.Equal(t, explain.Refused, ask(explain.New(all), "cart.shop.cluster-1").Verdict)
+	assert.Equal(t, explain.Allowed, ask(explain.New(server), "cart.shop.cluster-1").Verdict)
+
+	gone := explain.NewStored(engine.Translate(written(t, stored(all), server)))
+	why := ask(gone, "cart.shop.cluster-1")
+	assert.Equal(t, explain.Unknown, why.Verdict)
+	assert.Contains(t, why.Reason, "the server does not count cart-admin-shop-cluster-1 among the services of AccessPolicy gloo-mesh/")
+	assert.Contains(t, why.Reason, "its pods are also those of cart-shop-cluster-1")
+	assert.Equal(t, explain.Unknown, ask(gone, "cart-admin.shop.cluster-1").Verdict)
+	assert.Contains(t, codes(gone.Issues()), snapshot.StatusDiffers)
+
+	there := explain.NewStored(engine.Translate(written(t, stored(all), all)))
+	assert.Equal(t, explain.Refused, ask(there, "cart.shop.cluster-1").Verdict)
+	assert.NotContains(t, codes(there.Issues()), snapshot.StatusDiffers)
+}

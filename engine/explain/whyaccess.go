@@ -141,6 +141,10 @@ func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uin
 		HTTP: isHTTPPort(d, port), Method: request.Method, Path: request.PathOnly(), Query: queryOf(request.Path), Headers: request.Headers,
 		PodPort: group.port, Caller: callerOf(q.workload, q.mesh, true),
 	}
+	if reason := departedFrom(q.Index, d, group.others); reason != "" {
+		out.Verdict, out.Reason = Unknown, reason
+		return
+	}
 	answer := judge(d, q.mesh, how, call, group)
 	decision := answer.ours
 	if answer.byHand {

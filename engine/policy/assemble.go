@@ -37,14 +37,15 @@ func (r *reconciler) assemble() *snapshot.Plan {
 // planPolicies plans all policies, TrafficPolicies first.
 func (r *reconciler) planPolicies() []*snapshot.PolicyPlan {
 	out := make([]*snapshot.PolicyPlan, 0, len(r.traffic)+len(r.access))
+	filters := r.filtered()
 	for _, b := range r.traffic {
-		if b.stale {
+		if b.filters.update(filters.issues(b.ref, b.selected, b.workloads)) || b.stale {
 			b.plan, b.stale = reuseIfEqual(b.plan, r.planTrafficPolicy(b)), false
 		}
 		out = append(out, b.plan)
 	}
 	for _, b := range r.access {
-		if b.stale || r.handWrittenChanged {
+		if b.filters.update(filters.issues(b.ref, b.selected, b.workloads)) || b.stale || r.handWrittenChanged {
 			b.plan, b.stale = reuseIfEqual(b.plan, r.planAccessPolicy(b)), false
 		}
 		out = append(out, b.plan)
@@ -65,7 +66,7 @@ func reuseIfEqual(was, now *snapshot.PolicyPlan) *snapshot.PolicyPlan {
 }
 
 func (r *reconciler) planTrafficPolicy(b *trafficBinding) *snapshot.PolicyPlan {
-	p := &snapshot.PolicyPlan{Ref: b.ref, Policy: b.policy, Workloads: b.workloads.First, WorkloadCount: b.workloads.Count, Issues: b.issues}
+	p := &snapshot.PolicyPlan{Ref: b.ref, Policy: b.policy, Workloads: b.workloads.First, WorkloadCount: b.workloads.Count, Issues: append(slices.Clip(b.issues), b.filters.issues...)}
 	p.Verdicts = make([]snapshot.Verdict, 0, len(b.selected))
 	for _, i := range b.selected {
 		s := r.states[i]
@@ -79,7 +80,7 @@ func (r *reconciler) planTrafficPolicy(b *trafficBinding) *snapshot.PolicyPlan {
 }
 
 func (r *reconciler) planAccessPolicy(b *accessBinding) *snapshot.PolicyPlan {
-	p := &snapshot.PolicyPlan{Ref: b.ref, Policy: b.policy, Workloads: b.workloads.First, WorkloadCount: b.workloads.Count, Issues: b.issues}
+	p := &snapshot.PolicyPlan{Ref: b.ref, Policy: b.policy, Workloads: b.workloads.First, WorkloadCount: b.workloads.Count, Issues: append(slices.Clip(b.issues), b.filters.issues...)}
 	unnamed := map[*snapshot.MeshPlan][]snapshot.Issue{} // the same on all of a mesh's Destinations
 	var meshes []*snapshot.MeshPlan
 	p.Verdicts = make([]snapshot.Verdict, 0, len(b.selected))

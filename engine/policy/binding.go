@@ -19,6 +19,7 @@ type trafficBinding struct {
 	workloads inventory.WorkloadList
 	issues    []snapshot.Issue
 	enforcementRecord
+	filters filterRecord
 	// plan is the last verdict, and stale if it must be made again.
 	plan  *snapshot.PolicyPlan
 	stale bool
@@ -39,6 +40,7 @@ type accessBinding struct {
 	workloads inventory.WorkloadList
 	issues    []snapshot.Issue
 	enforcementRecord
+	filters filterRecord
 	// plan is the last verdict, and stale if it must be made again.
 	plan  *snapshot.PolicyPlan
 	stale bool

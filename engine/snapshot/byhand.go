@@ -44,6 +44,8 @@ type ByHand interface {
 	SubsetLabels(of *HostQuery, callers *PodQuery, subset string) (map[string]string, bool)
 	// Filters are the objects that change what the proxies of pods do with requests, and are not evaluated.
 	Filters(pods *PodQuery, at ProxySide) []Intersection
+	// HasFilters reports whether there are any of these.
+	HasFilters() bool
 	// InAmbient are those that mean something else for the pods of a service in ambient mode than they say.
 	InAmbient(of *HostQuery, service *discoveryv1.KubeService) []Intersection
 	// Guards are what decides about calls to pods beside AccessPolicies, one for each group of pods about which the same objects

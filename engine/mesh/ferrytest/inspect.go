@@ -103,5 +103,8 @@ func (h *byHand) Filters(*snapshot.PodQuery, snapshot.ProxySide) []snapshot.Inte
 // Guards implements snapshot.ByHand.
 func (h *byHand) Guards(*snapshot.PodQuery) []snapshot.Guard { return nil }
 
+// HasFilters implements snapshot.ByHand.
+func (h *byHand) HasFilters() bool { return false }
+
 // Egress implements snapshot.ByHand.
 func (h *byHand) Egress(*snapshot.PodQuery) []snapshot.Intersection { return nil }

@@ -61,6 +61,9 @@ func (h *handWritten) Filters(of *snapshot.PodQuery, at snapshot.ProxySide) (out
 	return out
 }
 
+// HasFilters implements snapshot.ByHand.
+func (h *handWritten) HasFilters() bool { return len(h.filters) > 0 }
+
 // matchedSides is where selectors of traffic have an object act; without any, everywhere. Gateways are clients (Istio,
 // workloadModeForListenerClass).
 func matchedSides(s *filtersv1alpha1.Spec) (out []snapshot.ProxySide) {
