@@ -27,7 +27,7 @@ type filtered struct {
 func (r *reconciler) filtered() *filtered {
 	hand := map[commonv1.ObjectRef]snapshot.ByHand{}
 	for _, mesh := range r.env.topology.Meshes {
-		if of := r.env.handWritten[mesh.Cluster].on(mesh); of != nil && of.HasFilters() {
+		if of := r.env.byHand.of[mesh.Cluster].on(mesh); of != nil && of.HasFilters() {
 			hand[commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}] = of
 		}
 	}
