@@ -89,7 +89,7 @@ func (o *outside) podGroups(d *snapshot.DestinationPlan, port uint32, with map[s
 
 // isLike reports whether two groups differ in their pods only.
 func (g *podGroup) isLike(o *podGroup) bool {
-	return g.port == o.port && g.bare == o.bare && g.machines == o.machines && g.withoutIdentity == o.withoutIdentity &&
+	return g.port == o.port && g.bare == o.bare && g.ambient == o.ambient && g.machines == o.machines && g.withoutIdentity == o.withoutIdentity &&
 		g.pastProxy == o.pastProxy && g.plain == o.plain && slices.Equal(g.others, o.others)
 }
 

@@ -20,6 +20,7 @@ import (
 type attachedRoutes struct {
 	ref     snapshot.Ref
 	created time.Time
+	revisioned
 	// home is the namespace of the Service or ServiceEntry. Callers in other namespaces than that of the object see it only if it is
 	// there, too (Istio, buildSidecarVirtualHostsForVirtualService).
 	home string
@@ -91,7 +92,7 @@ func (a *attacher) each(o metav1.Object, ref snapshot.Ref, parents []gatewayv1.P
 		}
 		hosts := a.hostsOf(p, home)
 		for _, host := range hosts {
-			to := attachedRoutes{ref: ref, created: o.GetCreationTimestamp().Time, home: home, key: ref.Namespace + "~"}
+			to := attachedRoutes{ref: ref, created: o.GetCreationTimestamp().Time, revisioned: revisionedOf(o), home: home, key: ref.Namespace + "~"}
 			if port != 0 {
 				to.key += strconv.FormatUint(uint64(port), 10) + "~"
 			}
@@ -176,7 +177,7 @@ func (r *attachedRoutes) seenBy(mesh *snapshot.MeshPlan) callerNamespaces {
 // attachedTo are the routes for a host, the oldest first. What is attached to a Service or ServiceEntry in another namespace than that
 // of the host is for another one of the name.
 func (h *handWritten) attachedTo(of *snapshot.HostQuery) []attachedRoutes {
-	out := slices.DeleteFunc(slices.Clone(h.attached[of.Host]), func(r attachedRoutes) bool { return r.home != of.Home })
+	out := slices.DeleteFunc(slices.Clone(h.attached[of.Host]), func(r attachedRoutes) bool { return r.home != of.Home || !r.of(of.Mesh) })
 	slices.SortStableFunc(out, func(a, b attachedRoutes) int {
 		return cmp.Or(a.created.Compare(b.created), strings.Compare(a.ref.Namespace, b.ref.Namespace), strings.Compare(a.ref.Name, b.ref.Name))
 	})
