@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -84,13 +85,24 @@ func (q *query) answerHidden(out *Why, d *snapshot.DestinationPlan, by string) {
 		out.Verdict, out.Reason = Unknown, hiddenText+by+", and "+says+" sends such requests to where it says"
 	default:
 		how := connection{plain: "their proxies do not know it and pass requests on as they are", foreign: true, past: true}
-		past := Outcome{Destination: d.Ref, Host: out.Host, Port: q.request.Port, Cluster: q.clusterOf(d.Ref), service: serviceRef(d)}
+		past := Outcome{Destination: d.Ref, Host: out.Host, Port: q.request.Port, Cluster: q.clusterOf(d.Ref), service: serviceRef(d), past: true}
 		ready := len(endpointsOf(d, nil))
 		past.Endpoints, past.Hops = &ready, []Hop{{To: "a pod of " + d.Ref.Name, Cluster: d.Mesh.Cluster}}
 		out.Outcomes = divide(q.decided(past, d, q.request.Port, how, nil), whole)
 		out.NotEvaluated = append(out.NotEvaluated, "whether the network of the cluster lets them reach its pods past the mesh")
 		out.Notes = append(out.Notes, fmt.Sprintf("%s%s. They send the requests on as they are, past the mesh, as outboundTrafficPolicy is ALLOW_ANY: no route and no setting applies, and the callers present no identity", hiddenText, by))
 	}
+}
+
+// namedByHand says that users wrote routes for a host which the callers' proxies do not know: with other hosts of the same object that
+// they do know, or on port 80, they get the routes all the same (Istio, separateVSHostsAndServices); empty if nobody did.
+func (q *query) namedByHand(d *snapshot.DestinationPlan, port *discoveryv1.KubeServicePort) string {
+	of := q.hostQuery(d)
+	of.Traffic = trafficOf(d.Mesh.Dialect, port)
+	if first := q.handRoutes(of, false); of.Traffic == snapshot.Requests && first != nil && !first.Pattern {
+		return byHandName(first.Ref) + " has routes for " + of.Host + ", of which the proxies of the callers know no service: whether they use these is not known"
+	}
+	return ""
 }
 
 // targetByHand says that users wrote where a Destination is to which a route sends requests; empty if they did not. What a Sidecar does

@@ -91,8 +91,9 @@ type Outcome struct {
 	Reason string `json:"reason"`
 	// service is that of the Destination; nil if it has none.
 	service *commonv1.ClusterObjectRef
-	// some: it is about some of the pods, and other outcomes are about the others.
-	some bool
+	// some: it is about some of the pods, and other outcomes are about the others. past: the callers' proxies do not know it and pass
+	// requests on.
+	some, past bool
 
 	// Change is the smallest change of policies after which the requests are let in; nil if they
 	// are, or if it is not one of policies.
@@ -208,7 +209,11 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 		return
 	}
 	if hidden != "" {
-		q.answerHidden(out, d, hidden)
+		if by := q.namedByHand(d, port); by != "" {
+			out.Verdict, out.Reason = Unknown, by
+		} else {
+			q.answerHidden(out, d, hidden)
+		}
 		return
 	}
 	view, route := q.routeTo(d)
@@ -410,6 +415,8 @@ func (w *Why) conclude() {
 			first(&allowed, o)
 		case o.Verdict == Unknown:
 			first(&unknown, o)
+		case bad != nil && bad.Verdict != Refused && o.Verdict == Refused:
+			bad = o // what both are is said as refused
 		default:
 			first(&bad, o)
 		}
