@@ -16,6 +16,7 @@ var notKnown = []struct{ kind, reason string }{
 	{"ServiceEntry", "the hand-written ServiceEntry "},
 	{"headless Service: route", "is headless: the proxies of the callers send to the address"},
 	{"headless Service: port", "is headless: callers connect to port "},
+	{"headless Service: TLS of single pods", "whether the callers come without is not known"},
 	{"routes for a host that callers do not know", "whether they use these is not known"},
 	{"exportTo that a route overrides", "the proxies of the callers do not know it: "},
 	{"DestinationRule: TLS of the application", "whether the pods take that is not known"},

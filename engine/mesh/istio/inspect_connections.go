@@ -49,6 +49,9 @@ func (h *handWritten) ConnectionFor(of *snapshot.HostQuery, callers *snapshot.Po
 		tls = more
 	}
 	out.TLS, out.Mode = clientTLS(tls)
+	if mode := endpointTLS(of.Port, ofSubset, policy); tls == nil && mode != nil && mode.GetMode() != networking.ClientTLSSettings_ISTIO_MUTUAL {
+		out.TLS, out.Mode = snapshot.ClientPlain, "TLS mode "+mode.GetMode().String()+", but none for this port"
+	}
 	// What is generated says who sees it only where the mesh has a default for that (see exporter), and that is seldom the same.
 	hasDefault := len(defaultExportTo(of.Mesh.ExportTo, snapshot.DestinationRule)) > 0
 	out.Apart = slices.ContainsFunc(rules, func(o *istionetworkingv1.DestinationRule) bool {
@@ -114,6 +117,21 @@ func tlsFor(p *networking.TrafficPolicy, port uint32) (tls *networking.ClientTLS
 		}
 	}
 	return p.GetTls(), false
+}
+
+// endpointTLS is what the first of some policies that says anything of TLS says of it for a port, or else for all. Where settings of a port
+// leave it out, the connections to endpoints are plain because of what is for all, although that itself does not apply (Istio,
+// trafficPolicyTLSModeForPort).
+func endpointTLS(port uint32, policies ...*networking.TrafficPolicy) *networking.ClientTLSSettings {
+	for _, p := range policies {
+		if tls, _ := tlsFor(p, port); tls != nil {
+			return tls
+		}
+		if tls := p.GetTls(); tls != nil {
+			return tls
+		}
+	}
+	return nil
 }
 
 // clientTLS is what settings mean, and how to name them.
