@@ -201,15 +201,15 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 		out.Verdict, out.Reason = Unreachable, reason
 		return
 	}
-	hidden := q.hidden(d, out.Host)
-	at := q.placeOf(d)
+	hidden := hiddenFrom(q, d, out.Host)
+	at := placeOf(q, d)
 	at.hidden = hidden != ""
-	if by := q.definedByHand(at); by != "" {
+	if by := definedByHand(q, at); by != "" {
 		out.Verdict, out.Reason = Unknown, by
 		return
 	}
 	if hidden != "" {
-		if by := q.namedByHand(d, port); by != "" {
+		if by := namedByHand(q, d, port); by != "" {
 			out.Verdict, out.Reason = Unknown, by
 		} else {
 			q.answerHidden(out, d, hidden)
@@ -279,7 +279,7 @@ func (q *query) targetOutcomes(t snapshot.Target, described *Target) []Outcome {
 	var reason string
 	if d != nil && t.Place != snapshot.PlaceOutside && d.Ref != q.called {
 		verdict, reason = q.targetUnknown(d)
-		if by := q.targetByHand(d); by != "" {
+		if by := targetByHand(q, d); by != "" {
 			verdict, reason = Unknown, by
 		}
 	}
