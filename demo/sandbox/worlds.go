@@ -12,12 +12,18 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/metadata/fake"
+	"k8s.io/client-go/testing"
+	"sigs.k8s.io/gateway-api/pkg/consts"
 
 	"istio.io/istio/pilot/pkg/config/kube/crd"
 	"istio.io/istio/pilot/pkg/model"
 	pilottest "istio.io/istio/pilot/test/xds"
 	"istio.io/istio/pkg/cluster"
 	"istio.io/istio/pkg/config/mesh"
+	"istio.io/istio/pkg/kube"
 	"istio.io/istio/pkg/log"
 	"istio.io/istio/pkg/network"
 	"istio.io/istio/pkg/test"
@@ -92,7 +98,7 @@ func (w *world) configs() (map[string]any, error) {
 	err = test.Wrap(func(t test.Failer) {
 		s := pilottest.NewFakeDiscoveryServer(t, pilottest.FakeOptions{
 			DefaultClusterName: cluster.ID(w.Cluster), KubernetesObjectString: strings.Join(w.Kubernetes, "\n---\n"),
-			Configs: objects, MeshConfig: settings,
+			Configs: objects, MeshConfig: settings, KubeClientModifier: withBundleVersions,
 		})
 		for i := range w.Proxies {
 			if out[w.Proxies[i].Name], inner = w.config(s, &w.Proxies[i]); inner != nil {
@@ -101,6 +107,22 @@ func (w *world) configs() (map[string]any, error) {
 		}
 	})
 	return out, errors.Join(err, inner)
+}
+
+// withBundleVersions lets the CRDs of the Gateway API have the annotation without which istiod ignores some (Istio, minimumVersionFilter).
+func withBundleVersions(c kube.Client) {
+	metadata, ok := c.Metadata().(*fake.FakeMetadataClient)
+	if !ok {
+		return
+	}
+	metadata.PrependReactor("create", "customresourcedefinitions", func(action testing.Action) (bool, runtime.Object, error) {
+		if create, ok := action.(testing.CreateAction); ok {
+			if crd, ok := create.GetObject().(*metav1.PartialObjectMetadata); ok {
+				crd.Annotations = map[string]string{consts.BundleVersionAnnotation: consts.BundleVersion}
+			}
+		}
+		return false, nil, nil
+	})
 }
 
 func (w *world) config(s *pilottest.FakeDiscoveryServer, p *worldProxy) (map[string][]json.RawMessage, error) {

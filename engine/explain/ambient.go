@@ -192,7 +192,7 @@ func (q *query) answerFromAmbient(out *Why, d *snapshot.DestinationPlan) {
 			", which pass on only mutual TLS with a name (SNI); give the callers sidecars"
 		return
 	}
-	if defined := q.definedByHand(q.placeOf(d)); q.mesh.Ref == d.Mesh.Ref && defined != "" {
+	if defined := definedByHand(q, placeOf(q, d)); q.mesh.Ref == d.Mesh.Ref && defined != "" {
 		out.Verdict, out.Reason = Unknown, defined
 		return
 	}

@@ -183,7 +183,7 @@ func answerEscaped(q *query, out *Why, d *snapshot.DestinationPlan) bool {
 
 // answerPast answers for requests that reach a Destination past the proxies of the callers.
 func (q *query) answerPast(out *Why, d *snapshot.DestinationPlan, how connection) {
-	past := Outcome{Destination: d.Ref, Host: out.Host, Port: q.request.Port, Cluster: q.clusterOf(d.Ref), service: serviceRef(d)}
+	past := Outcome{Destination: d.Ref, Host: out.Host, Port: q.request.Port, Cluster: q.clusterOf(d.Ref), service: serviceRef(d), past: true}
 	ready := len(endpointsOf(d, nil))
 	past.Endpoints, past.Hops = &ready, []Hop{{To: "a pod of " + d.Ref.Name, Cluster: d.Mesh.Cluster}}
 	out.Outcomes = divide(q.decided(past, d, q.request.Port, how, nil), whole)

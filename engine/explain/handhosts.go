@@ -19,7 +19,7 @@ type place struct {
 }
 
 // placeOf is that of a Destination, as the callers know it.
-func (q *query) placeOf(d *snapshot.DestinationPlan) place {
+func placeOf(q *query, d *snapshot.DestinationPlan) place {
 	if k := d.Destination.Spec.KubeService; k != nil && q.mesh.Ref == d.Mesh.Ref {
 		return place{host: d.LocalFQDN, namespace: k.Ref.Namespace, service: true}
 	}
@@ -30,7 +30,7 @@ func (q *query) placeOf(d *snapshot.DestinationPlan) place {
 // endpoints to it; empty if none does. Proxies take what is of their own namespace, then Services of Kubernetes, then what is exported
 // to them by name, and then the oldest (Istio, IstioEgressListenerWrapper.selectServices). Gateways have no namespace of their own in this
 // (DefaultSidecarScopeForGateway).
-func (q *query) definedByHand(at place) string {
+func definedByHand(q *query, at place) string {
 	k := q.workload.Spec.Kubernetes
 	if k == nil {
 		return ""
@@ -70,7 +70,7 @@ func (q *query) definedByHand(at place) string {
 		case x.First:
 			return byHandName(x.Ref) + " defines where " + at.host + " is, as it is exported to the callers by name: where the requests end is not evaluated"
 		default:
-			if by := q.olderPlace(x.Ref, at.host); by != "" {
+			if by := olderPlace(q, x.Ref, at.host); by != "" {
 				return by
 			}
 		}
@@ -79,7 +79,7 @@ func (q *query) definedByHand(at place) string {
 }
 
 // olderPlace says that, or that it is not known whether, an object that users wrote is older than the generated one for a host.
-func (q *query) olderPlace(by snapshot.Ref, host string) string {
+func olderPlace(q *query, by snapshot.Ref, host string) string {
 	ours := q.generatedFor(by, []string{host})
 	since, known := q.created[ours]
 	switch object := objectOf(q.Index, by); {

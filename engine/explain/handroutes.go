@@ -50,7 +50,7 @@ func (q *query) takenBy(out *Why, by *snapshot.HandRoutes, of *snapshot.HostQuer
 		case isGateway(q.workload) && unported(q.Index, q.mesh, r.Action) != "":
 			out.Verdict, out.Reason = Unknown, byHandName(r.Action.Policies[0])+" names no port of "+unported(q.Index, q.mesh, r.Action)+", which has several: that of the gateway is taken"
 		default:
-			return &snapshot.Route{Match: r.Match, Action: q.resolved(r.Action, of.Host)}
+			return &snapshot.Route{Match: r.Match, Action: q.resolved(r.Action, of)}
 		}
 		return nil
 	}
@@ -135,9 +135,10 @@ func (q *query) precedes(first *snapshot.HandRoutes, host string, generated bool
 	return cmp.Or(first.Created.Compare(since), cmp.Compare(first.As.Name, ours.Name), cmp.Compare(first.As.Namespace, ours.Namespace)) < 0, true
 }
 
-// resolved is an action with the Destinations of its targets; host is that of the request. A target without a port gets the only
-// one of its service, or that of the request.
-func (q *query) resolved(a *snapshot.Action, host string) *snapshot.Action {
+// resolved is an action with the Destinations of its targets. A target without a port gets that of the request, or the only one of its
+// service if it is for connections or the caller is a gateway: of other services, sidecars do not know there which ports they have (Istio,
+// GetDestinationCluster with the services of one listener).
+func (q *query) resolved(a *snapshot.Action, of *snapshot.HostQuery) *snapshot.Action {
 	if a.Targets == nil {
 		return a
 	}
@@ -145,7 +146,7 @@ func (q *query) resolved(a *snapshot.Action, host string) *snapshot.Action {
 	targets.Value = nil
 	for _, t := range a.Targets.Value {
 		to := q.hosts(q.mesh, t.Host)
-		if host == t.Host {
+		if of.Host == t.Host {
 			to = []snapshot.Ref{q.called}
 		}
 		if len(to) > 0 {
@@ -153,8 +154,8 @@ func (q *query) resolved(a *snapshot.Action, host string) *snapshot.Action {
 		}
 		if t.Port == 0 {
 			t.Port = q.request.Port
-			if of := q.destinations[t.Destination]; of != nil {
-				if k := of.Destination.Spec.KubeService; k != nil && len(k.Ports) == 1 {
+			if d := q.destinations[t.Destination]; d != nil && (of.Traffic != snapshot.Requests || isGateway(q.workload)) {
+				if k := d.Destination.Spec.KubeService; k != nil && len(k.Ports) == 1 {
 					t.Port = k.Ports[0].Port
 				}
 			}

@@ -79,7 +79,7 @@ func fill(t *HandTable, q *query, from *snapshot.HandRoutes, of *snapshot.HostQu
 		r := &from.Routes[i]
 		route := Route{Match: matchText(r.Match) + prefixed(", depending on ", r.MatchUnknown), Policies: r.Action.Policies}
 		if r.ActionUnknown == "" && r.Ends == "" {
-			planned := &snapshot.Route{Match: r.Match, Action: q.resolved(r.Action, of.Host)}
+			planned := &snapshot.Route{Match: r.Match, Action: q.resolved(r.Action, of)}
 			match := route.Match
 			route = q.route(planned)
 			route.Match = match

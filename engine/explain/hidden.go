@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -58,8 +59,8 @@ func (q *query) callers() *snapshot.PodQuery {
 	return &snapshot.PodQuery{Mesh: q.mesh, Namespace: k.Controller.Namespace, Pods: []map[string]string{k.PodLabels}}
 }
 
-// hidden says why the callers' proxies do not know the host of a Destination; empty if they do.
-func (q *query) hidden(d *snapshot.DestinationPlan, host string) string {
+// hiddenFrom says why the callers' proxies do not know the host of a Destination; empty if they do.
+func hiddenFrom(q *query, d *snapshot.DestinationPlan, host string) string {
 	switch {
 	case d.Destination.Spec.KubeService == nil || q.workload.Spec.Kubernetes == nil:
 		return ""
@@ -88,15 +89,26 @@ func (q *query) answerHidden(out *Why, d *snapshot.DestinationPlan, by string) {
 	}
 }
 
+// namedByHand says that users wrote routes for a host which the callers' proxies do not know: with other hosts of the same object that
+// they do know, or on port 80, they get the routes all the same (Istio, separateVSHostsAndServices); empty if nobody did.
+func namedByHand(q *query, d *snapshot.DestinationPlan, port *discoveryv1.KubeServicePort) string {
+	of := q.hostQuery(d)
+	of.Traffic = trafficOf(d.Mesh.Dialect, port)
+	if first := q.handRoutes(of, false); of.Traffic == snapshot.Requests && first != nil && !first.Pattern {
+		return byHandName(first.Ref) + " has routes for " + of.Host + ", of which the proxies of the callers know no service: whether they use these is not known"
+	}
+	return ""
+}
+
 // targetByHand says that users wrote where a Destination is to which a route sends requests; empty if they did not. What a Sidecar does
 // not import is known because of the route.
-func (q *query) targetByHand(d *snapshot.DestinationPlan) string {
+func targetByHand(q *query, d *snapshot.DestinationPlan) string {
 	if d.Mesh == nil || !reaches(q.mesh, d) {
 		return ""
 	}
-	at := q.placeOf(d)
-	at.hidden = q.hidden(d, at.host) != ""
-	return q.definedByHand(at)
+	at := placeOf(q, d)
+	at.hidden = hiddenFrom(q, d, at.host) != ""
+	return definedByHand(q, at)
 }
 
 // targetUnknown says why the callers' proxies do not know a Destination to which a route sends requests; empty if they do. What a

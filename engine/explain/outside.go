@@ -2,9 +2,11 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/meshctl/meshctl/engine/access"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -73,8 +75,9 @@ type connection struct {
 	other, unknown, instead string
 	// foreign: they are of another mesh, and know nothing of what the pods take.
 	foreign bool
-	// past: they connect past their proxies, to the addresses that the cluster gives them.
-	past bool
+	// past: they connect past their proxies, to the addresses that the cluster gives them. resolved: their proxies connect to addresses
+	// that they have resolved, and know nothing of what single pods take.
+	past, resolved bool
 	// ambient: the callers are in ambient mode. Waypoints: what they send may go through waypoints, which istiod may let in by itself
 	// (PILOT_AUTO_ALLOW_WAYPOINT_POLICY); sidecars go past them.
 	ambient, waypoints bool
@@ -94,6 +97,15 @@ func connectionTo(d *snapshot.DestinationPlan, from *snapshot.MeshPlan) connecti
 	}
 	if !out.mutual() && out.plain == "" {
 		out.plain = from.PlainBy
+	}
+	// Of pods that callers resolve, the mesh looks at all: they come with mutual TLS only where each has a proxy, and do not heed what
+	// single pods take (Istio, PushContext.BestEffortInferServiceMTLSMode).
+	if k := d.Destination.Spec.KubeService; k != nil && k.Headless && !out.foreign {
+		bare := slices.ContainsFunc(k.EndpointSubsets, func(part discoveryv1.EndpointSubset) bool { return part.NoProxy && len(part.Endpoints) > 0 })
+		if bare && !out.mutual() && out.plain == "" {
+			out.plain = d.Ref.Name + " is headless, and some of its endpoints have no proxy of the mesh"
+		}
+		out.resolved = true
 	}
 	return out
 }
@@ -190,6 +202,8 @@ func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection,
 		switch tls, by := guard.TLS(call.PodPort); {
 		case tls == snapshot.TLSNone && how.plain == "" && (how.foreign && !d.Mesh.Limited || how.mutual()):
 			return judged{verdict: Unreachable, byHand: true, reason: fmt.Sprintf("%s, which %s turns off for port %d of the pods", how.comeWithMutual(), byHandName(by), call.PodPort)}
+		case tls == snapshot.TLSNone && how.resolved && how.plain == "":
+			return judged{verdict: Unknown, byHand: true, reason: fmt.Sprintf("%s is headless, and %s turns mutual TLS off for port %d of its pods: whether the callers come without is not known", d.Ref.Name, byHandName(by), call.PodPort)}
 		case tls == snapshot.TLSNone && call.Caller != nil:
 			call.Caller = nil
 			unidentified = fmt.Sprintf("the callers present no identity, as %s turns mutual TLS off for port %d of the pods", byHandName(by), call.PodPort)

@@ -158,6 +158,11 @@ func TestProxiesAnswer(t *testing.T) {
 		{"a gateway calls", "reviews-bookinfo-cluster-1", func(h *heldProxies) { h.pods["cluster-1 productpage"][0].Gateway = true }, explain.Unknown, "where such requests enter at the gateway is not known, so there is nothing to ask its proxy for: ask with the header host as NAME:PORT", "", ""},
 		{"a gateway is gone", "reviews-bookinfo-cluster-2", func(h *heldProxies) { delete(h.pods, "cluster-2 eastwestgateway") }, explain.Unreachable, "no pod of gateway istio-system/istio-eastwestgateway of cluster-2 runs", "access", ""},
 		{"a pod that has ended", "ratings-bookinfo-cluster-1", func(h *heldProxies) { delete(h.pods, "cluster-1 ratings") }, explain.Unknown, "the endpoint 10.1.0.10:9080 is no pod of cluster-1 that was found: it may have ended, and proxies not know that yet", "", ""},
+		{"a called pod has no sidecar", "ratings-bookinfo-cluster-1", func(h *heldProxies) { h.pods["cluster-1 ratings"][0].Containers = []string{"ratings"} }, explain.Allowed, "pod cluster-1/bookinfo/ratings-v1 has no sidecar, so that nothing there decides who calls it", "access", ""},
+		{"the proxy passes on what it does not know", "ratings-bookinfo-cluster-1", func(h *heldProxies) {
+			h.edits = append(h.edits, `"cluster": "outbound|9080||ratings.bookinfo.svc.cluster.local"`, `"cluster": "PassthroughCluster"`)
+			h.pods["cluster-1 ratings"][0].IPs = []string{"10.1.1.13"} // as the folder has it
+		}, explain.Refused, "pod cluster-1/bookinfo/ratings-v1 lets in only what a policy allows, and none does", "route", ""},
 		{"TLS is off at the pods", "ratings-bookinfo-cluster-1", func(*heldProxies) {}, explain.Refused, "pod cluster-1/bookinfo/ratings-v1 lets in only what a policy allows, and none does", "", ""},
 		{"the proxy answers", "reviews-bookinfo-cluster-1", func(h *heldProxies) {
 			h.edits = append(h.edits, routes, routes+`{"match": {"prefix": "/"}, "direct_response": {"status": 418}}, `)

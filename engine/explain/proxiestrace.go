@@ -38,7 +38,12 @@ func (t *trace) targets(config *envoy.Config, sent *envoy.Sent, request envoy.Re
 		connections, reason := config.Connect(target.Name)
 		switch {
 		case passes:
-			outcome.Verdict, outcome.Reason = Unknown, "the proxy knows nothing of "+t.why.Host+", and passes the request on to the address that the caller asked for, without an identity"
+			if sent.Route != nil {
+				t.toAddress(outcome, envoy.Connection{}, true, request.Changed(target, sent.Route))
+			} else {
+				t.toAddress(outcome, envoy.Connection{}, true, request)
+			}
+			continue
 		case reason != "":
 			outcome.Verdict, outcome.Reason = Unreachable, "in the proxy of the caller: "+clip(reason)
 			if c := config.Cluster(target.Name); c != nil {
@@ -46,6 +51,9 @@ func (t *trace) targets(config *envoy.Config, sent *envoy.Sent, request envoy.Re
 			}
 		case named.Host == "" || t.isOutside(connections):
 			outcome.Verdict, outcome.Reason = Unknown, outcome.target()+" is outside of all clusters: what becomes of the requests there is not known"
+		case len(connections) == 1 && connections[0].Endpoint.Address == "":
+			t.toAddress(outcome, connections[0], false, request.Changed(target, sent.Route))
+			continue
 		default:
 			t.connections(outcome, connections, request.Changed(target, sent.Route))
 			continue
@@ -116,6 +124,8 @@ func (t *trace) toPod(o ProxyOutcome, cluster string, e envoy.Endpoint, c envoy.
 		o.Verdict, o.Reason = Unknown, fmt.Sprintf("the endpoint %s:%d is no pod of %s that was found: it may have ended, and proxies not know that yet", e.Address, e.Port, cluster)
 	case pod.Gateway:
 		o.Verdict, o.Reason = Unknown, "pod "+pod.String()+" is a gateway: what gateways do with requests is not evaluated"
+	case !slices.Contains(pod.Containers, t.names.Container) && !pod.Ambient:
+		o.withoutSidecar(c)
 	case c.Doubt != "":
 		o.Verdict, o.Reason = Unknown, "not evaluated: "+c.Doubt
 	default:
@@ -127,6 +137,18 @@ func (t *trace) toPod(o ProxyOutcome, cluster string, e envoy.Endpoint, c envoy.
 	}
 	o.Reason = clip(o.Reason)
 	t.out.Outcomes = append(t.out.Outcomes, o)
+}
+
+// withoutSidecar sets what becomes of a request at a pod in which no proxy decides.
+func (o *ProxyOutcome) withoutSidecar(c envoy.Connection) {
+	switch {
+	case c.TLS && c.Certificate:
+		o.Verdict, o.Reason = Unreachable, "the callers come with mutual TLS, and pod "+o.Pod.String()+" has no sidecar that takes it"
+	case c.TLS || c.Doubt != "":
+		o.Verdict, o.Reason = Unknown, "pod "+o.Pod.String()+" has no sidecar: whether the application takes TLS is not known"
+	default:
+		o.Verdict, o.Reason = Allowed, "pod "+o.Pod.String()+" has no sidecar, so that nothing there decides who calls it"
+	}
 }
 
 // receive sets what the proxy of a called pod does with a request.

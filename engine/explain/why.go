@@ -93,8 +93,9 @@ type Outcome struct {
 	Reason string `json:"reason"`
 	// service is that of the Destination; nil if it has none.
 	service *commonv1.ClusterObjectRef
-	// some: it is about some of the pods, and other outcomes are about the others.
-	some bool
+	// some: it is about some of the pods, and other outcomes are about the others. past: the callers' proxies do not know it and pass
+	// requests on.
+	some, past bool
 
 	// Change is the smallest change of policies after which the requests are let in; nil if they
 	// are, or if it is not one of policies.
@@ -212,15 +213,19 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 		out.Verdict, out.Reason = Unreachable, reason
 		return
 	}
-	hidden := q.hidden(d, out.Host)
-	at := q.placeOf(d)
+	hidden := hiddenFrom(q, d, out.Host)
+	at := placeOf(q, d)
 	at.hidden = hidden != ""
-	if by := q.definedByHand(at); by != "" {
+	if by := definedByHand(q, at); by != "" {
 		out.Verdict, out.Reason = Unknown, by
 		return
 	}
 	if hidden != "" {
-		q.answerHidden(out, d, hidden)
+		if by := namedByHand(q, d, port); by != "" {
+			out.Verdict, out.Reason = Unknown, by
+		} else {
+			q.answerHidden(out, d, hidden)
+		}
 		return
 	}
 	view, route := q.routeTo(d)
@@ -286,7 +291,7 @@ func (q *query) targetOutcomes(t snapshot.Target, described *Target) []Outcome {
 	var reason string
 	if d != nil && t.Place != snapshot.PlaceOutside && d.Ref != q.called {
 		verdict, reason = q.targetUnknown(d)
-		if by := q.targetByHand(d); by != "" {
+		if by := targetByHand(q, d); by != "" {
 			verdict, reason = Unknown, by
 		}
 	}
@@ -424,6 +429,8 @@ func (w *Why) conclude() {
 			first(&allowed, o)
 		case o.Verdict == Unknown:
 			first(&unknown, o)
+		case bad != nil && bad.Verdict != Refused && o.Verdict == Refused:
+			bad = o // what both are is said as refused
 		default:
 			first(&bad, o)
 		}

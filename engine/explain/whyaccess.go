@@ -20,6 +20,16 @@ func (q *query) destinationOutcomes(d *snapshot.DestinationPlan, port uint32, su
 		return []Outcome{out}
 	}
 	out.Host = hostFrom(q.mesh, d)
+	if out.service != nil && portOf(d, port) == nil && port != 0 {
+		out.Verdict, out.Reason = Unreachable, fmt.Sprintf("%s has no port %d; it has %s", d.Ref.Name, port, portsText(d))
+		return []Outcome{out}
+	}
+	if q.resolvesPods(d) {
+		if number := untranslated(d, port); number != 0 {
+			out.Verdict, out.Reason = Unknown, fmt.Sprintf("%s is headless: callers connect to port %d of its pods themselves, which serve it on port %d: whether anything answers there is not known. Give the Service the port of its pods", d.Ref.Name, port, number)
+			return []Outcome{out}
+		}
+	}
 	endpoints, with, unknown := q.podsOfSubset(d, subset)
 	if unknown != "" {
 		out.Verdict, out.Reason = Unreachable, unknown
@@ -60,6 +70,18 @@ func (q *query) resolvesPods(d *snapshot.DestinationPlan) bool {
 	return k != nil && k.Headless && d.Mesh != nil && d.Mesh.Ref == q.mesh.Ref
 }
 
+// untranslated is another port than that of a headless service on which its pods serve it; 0 if there is none (kubernetes.io: headless
+// Services).
+func untranslated(d *snapshot.DestinationPlan, port uint32) uint32 {
+	k := d.Destination.Spec.KubeService
+	for i := range k.EndpointSubsets {
+		if number, serves := snapshot.SubsetPort(k, &k.EndpointSubsets[i], port); serves && number != port {
+			return number
+		}
+	}
+	return 0
+}
+
 // resolvedOutcomes are where the requests of a route to such a Destination end, which is no matter of the route.
 func (q *query) resolvedOutcomes(d *snapshot.DestinationPlan, t snapshot.Target, described *Target) []Outcome {
 	if _, _, unknown := q.podsOfSubset(d, t.Subset); unknown != "" {
@@ -69,8 +91,11 @@ func (q *query) resolvedOutcomes(d *snapshot.DestinationPlan, t snapshot.Target,
 		described.Subset = ""
 		return q.destinationOutcomes(d, t.Port, "")
 	}
+	if portOf(d, t.Port) == nil {
+		return q.destinationOutcomes(d, t.Port, t.Subset)
+	}
 	return []Outcome{{
-		Verdict: Unknown, Destination: d.Ref, Port: t.Port, Cluster: q.clusterOf(d.Ref),
+		Verdict: Unknown, Destination: d.Ref, Port: t.Port, Cluster: q.clusterOf(d.Ref), Subset: t.Subset,
 		Reason: d.Ref.Name + " is headless: the proxies of the callers send to the address that these have resolved, which is of " + q.called.Name,
 	}}
 }
@@ -80,6 +105,9 @@ func (q *query) decided(out Outcome, d *snapshot.DestinationPlan, port uint32, h
 	groups := q.outside.podGroups(d, port, with)
 	if how.remote() && slices.ContainsFunc(groups, func(g *podGroup) bool { return !g.local() }) {
 		groups = slices.DeleteFunc(groups, (*podGroup).local)
+	}
+	if how.past && slices.ContainsFunc(groups, func(g *podGroup) bool { return !g.machines }) {
+		groups = slices.DeleteFunc(groups, func(g *podGroup) bool { return g.machines }) // the network of Kubernetes does not know them
 	}
 	if out.Endpoints != nil {
 		ready := 0

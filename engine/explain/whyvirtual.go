@@ -30,7 +30,7 @@ func (q *query) answerVirtualDestination(out *Why, v *snapshot.VirtualDestinatio
 		return
 	}
 	hidden := q.hiddenBy(v.Hostname, q.mesh.Namespace)
-	if by := q.definedByHand(place{host: v.Hostname, namespace: q.mesh.Namespace, hidden: hidden != ""}); by != "" {
+	if by := definedByHand(q, place{host: v.Hostname, namespace: q.mesh.Namespace, hidden: hidden != ""}); by != "" {
 		out.Verdict, out.Reason = Unknown, by
 		return
 	}

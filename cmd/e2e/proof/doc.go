@@ -10,5 +10,8 @@
 // shows that a difference would be detected; and add a case that has it.
 //
 // TestDrawnWorlds needs no clusters: it draws worlds with what users write beside
-// policies, and lets istiod's own code make the configuration of their proxies.
+// policies, and lets istiod's own code make the configuration of their proxies. It
+// prints how many answers of each kind there are. An answer may leave open only
+// what the help lists (notKnown), and the configuration what is not evaluated
+// (notEvaluated). MESHCTL_TEST_WORLDS=n draws fewer or more worlds.
 package proof

@@ -8,7 +8,9 @@ import (
 // drawByHand draws what a user may have written: one object, or two that belong together.
 func (w *drawnWorld) drawByHand(c *drawnCluster) []string {
 	name := fmt.Sprintf("by-hand-%d", w.random.IntN(1_000_000))
-	switch w.random.IntN(10) {
+	switch w.random.IntN(14) {
+	case 10, 11, 12, 13:
+		return w.drawRarer(c)
 	case 8:
 		return []string{w.object("gateway.networking.k8s.io/v1", "HTTPRoute", name, w.one("shop", "shop", "front"), w.httpRoute())}
 	case 9:
@@ -74,11 +76,23 @@ func (w *drawnWorld) peerAuthentication() string {
 
 func (w *drawnWorld) sidecar() string {
 	selector := w.one("", "", "workloadSelector: {labels: {app: web}}, ", "workloadSelector: {labels: {app: worker}}, ")
-	port := ""
-	if w.in(15) {
-		port = "port: {number: " + w.one("9080", "80") + ", protocol: HTTP, name: http}, "
+	var egress []string
+	if w.in(25) {
+		egress = append(egress, "{port: {number: "+w.one("9080", "80")+", protocol: HTTP, name: http}, hosts: ["+w.egressHosts()+"]}")
 	}
-	return "{" + selector + "egress: [{" + port + "hosts: [" + w.one(`"./*"`, `"*/*"`, `"shop/*"`, `"istio-system/*"`, `"./*", "istio-system/*"`, `"*/cart.shop.svc.cluster.local"`, `"shop/cart.shop.svc.cluster.local", "*/cart.shop.svc.east.global"`, `"~/*"`) + "]}]}"
+	if len(egress) == 0 || w.in(50) {
+		egress = append(egress, "{hosts: ["+w.egressHosts()+"]}") // one without a port is the last one
+	}
+	outbound := ""
+	if w.in(10) {
+		outbound = ", outboundTrafficPolicy: {mode: " + w.one("REGISTRY_ONLY", "ALLOW_ANY") + "}"
+	}
+	return "{" + selector + "egress: [" + strings.Join(egress, ", ") + "]" + outbound + "}"
+}
+
+func (w *drawnWorld) egressHosts() string {
+	return w.one(`"./*"`, `"*/*"`, `"shop/*"`, `"istio-system/*"`, `"./*", "istio-system/*"`, `"*/cart.shop.svc.cluster.local"`, `"shop/cart.shop.svc.cluster.local", "*/cart.shop.svc.east.global"`, `"~/*"`,
+		`"*/*", "~shop/ledger.shop.svc.cluster.local"`, `"*/*", "~/cart.shop.svc.cluster.local"`, `"shop/*", "~istio-system/*"`, `"*/*", "~*/*.global"`)
 }
 
 func (w *drawnWorld) exportTo() string {
@@ -94,17 +108,13 @@ func (w *drawnWorld) destinationRule() string {
 }
 
 func (w *drawnWorld) virtualService(c *drawnCluster) string {
-	other := "east"
-	if c.name == other {
-		other = "west"
-	}
-	hosts := []string{"cart.shop.svc.cluster.local", "ledger.shop.svc.cluster.local", "cart.shop.svc." + other + ".global"}
-	host := w.one(append(hosts, hosts[0], "\"*.shop.svc.cluster.local\"")...)
+	hosts := []string{"cart.shop.svc.cluster.local", "ledger.shop.svc.cluster.local", "cart.shop.svc." + c.other() + ".global"}
+	host := w.one(append(hosts, hosts[0], "\"*.shop.svc.cluster.local\"", w.one("\"*.cluster.local\"", "\"*.global\"", "cart.shop.svc.cluster.local, ledger.shop.svc.cluster.local"))...)
 	var routes []string
 	for range 1 + w.random.IntN(2) {
 		match := w.one("", "", "match: [{uri: {prefix: /a}}], ", "match: [{method: {exact: POST}}], ", "match: [{headers: {x-team: {exact: one}}}], ", "match: [{uri: {exact: /b}}, {uri: {prefix: /c}}], ", "match: [{sourceLabels: {app: web}}], ")
 		extra := w.one("", "", "", "timeout: 3s, ", "headers: {request: {set: {x-team: one}}}, ", "fault: {abort: {httpStatus: 418, percentage: {value: 100}}}, ", "rewrite: {uri: /a}, ")
-		to := w.one("{destination: {host: "+w.one(hosts...)+"}}", "{destination: {host: cart.shop.svc.cluster.local, subset: one}}",
+		to := w.one("{destination: {host: "+w.one(append(hosts, catalog)...)+"}}", "{destination: {host: cart.shop.svc.cluster.local, subset: one}}",
 			"{destination: {host: cart.shop.svc.cluster.local, subset: one}, weight: 30}, {destination: {host: ledger.shop.svc.cluster.local}, weight: 70}")
 		routes = append(routes, "{"+match+extra+"route: ["+to+"]}")
 	}
@@ -123,8 +133,7 @@ func (w *drawnWorld) httpRoute() string {
 		to := w.one(backend("cart", 1), backend("ledger", 1), backend("cart", 20)+", "+backend("ledger", 80))
 		rules = append(rules, "{matches: [{path: "+match+"], "+extra+"backendRefs: ["+to+"]}")
 	}
-	port := w.one("", ", port: 9080", ", port: 80")
-	return "{parentRefs: [{group: \"\", kind: Service, name: " + w.one("cart", "ledger") + ", namespace: shop" + port + "}], rules: [" + strings.Join(rules, ", ") + "]}"
+	return "{" + w.parent() + ", rules: [" + strings.Join(rules, ", ") + "]}"
 }
 
 // drawPolicies draws a VirtualMesh and policies.

@@ -3,6 +3,7 @@ package proof
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing/fstest"
 )
@@ -23,6 +24,12 @@ type drawnCluster struct {
 	objects, byHand []string
 	pods            []worldProxy
 	services        int
+	// targetPort is that of all services: a number, or a name that pods may give to another one.
+	targetPort string
+	// port is that of all services.
+	port int
+	// filters: objects that change the proxies' filters were drawn.
+	filters bool
 }
 
 // worldProxy is a pod with a proxy, as the role worlds takes it.
@@ -30,6 +37,10 @@ type worldProxy struct {
 	Name, Namespace, Address, Account string
 	Labels                            map[string]string
 	Gateway                           bool
+
+	// plain: it has no proxy. A machine is no pod. The application listens on port.
+	plain, machine bool
+	port           int
 }
 
 func drawWorld(seed uint64) *drawnWorld {
@@ -82,12 +93,7 @@ func (w *drawnWorld) drawCluster(c *drawnCluster, number int) {
 	for _, name := range []string{"istio-system", "shop", "front"} {
 		c.add("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s, labels: {kubernetes.io/metadata.name: %[1]s}}", name)
 	}
-	c.mesh = "trustDomain: cluster.local\ndefaultConfig: {proxyMetadata: {ISTIO_META_DNS_CAPTURE: \"true\"}}\n"
-	for _, setting := range []string{"defaultServiceExportTo", "defaultVirtualServiceExportTo", "defaultDestinationRuleExportTo"} {
-		if w.in(8) {
-			c.mesh += setting + ": [\"" + w.one(".", "*", "~") + "\"]\n"
-		}
-	}
+	c.mesh = w.drawMeshConfig()
 	c.add("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: istio, namespace: istio-system}\ndata:\n  mesh: |\n    %s", strings.ReplaceAll(strings.TrimSpace(c.mesh), "\n", "\n    "))
 	c.add(`
 apiVersion: apps/v1
@@ -109,12 +115,22 @@ spec:
 
 // drawServices draws the services of namespace shop, and a caller of each namespace.
 func (w *drawnWorld) drawServices(c *drawnCluster, number int) {
+	c.port, c.targetPort = 9080, "8080"
+	if w.in(8) {
+		c.port = 8080
+	}
+	if w.in(15) {
+		c.targetPort = "web"
+	}
 	kinds := []string{"Deployment", "StatefulSet", "Rollout", ""}
 	var cart []worldProxy
 	for _, version := range []string{"v1", "v2"} {
 		cart = append(cart, w.addPod(c, number, w.one(kinds...), "cart-"+version, "shop", "cart", map[string]string{"app": "cart", "version": version, "part-of": "shop"}, false))
 	}
 	ledger := []worldProxy{w.addPod(c, number, w.one(kinds...), "ledger", "shop", w.one("ledger", "cart"), map[string]string{"app": "ledger", "part-of": "shop"}, false)}
+	if w.in(15) {
+		w.addMachine(c, number)
+	}
 	w.addPod(c, number, w.one(kinds...), "web", "front", "web", map[string]string{"app": "web"}, false)
 	w.addPod(c, number, w.one(kinds...), "worker", "shop", "worker", map[string]string{"app": "worker"}, false)
 
@@ -131,19 +147,24 @@ func (w *drawnWorld) drawServices(c *drawnCluster, number int) {
 func (w *drawnWorld) addService(c *drawnCluster, number int, name, selector string, pods []worldProxy) {
 	c.services++
 	address := fmt.Sprintf("10.%d.255.%d", number, 10+c.services)
-	if w.in(5) {
-		address = "None"
+	if w.in(map[int]int{8080: 60, 9080: 2}[c.port]) {
+		address = "None" // so that nothing translates ports
 	}
 	annotations := ""
 	if w.in(12) {
 		annotations = ", annotations: {networking.istio.io/exportTo: \"" + w.one(".", "*", "front", "shop,front", "~") + "\"}"
 	}
-	c.add("apiVersion: v1\nkind: Service\nmetadata: {name: %s, namespace: shop%s}\nspec:\n  clusterIP: %s\n  selector: %s\n  ports: [{name: http, port: 9080, targetPort: 8080, protocol: TCP}]", name, annotations, address, selector)
-	w.addSlice(c, name, "shop", "{name: http, port: 8080, protocol: TCP}", pods)
+	c.add("apiVersion: v1\nkind: Service\nmetadata: {name: %s, namespace: shop%s}\nspec:\n  clusterIP: %s\n  selector: %s\n  ports: [{name: http, port: %d, targetPort: %s, protocol: TCP}]", name, annotations, address, selector, c.port, c.targetPort)
+	for _, port := range []int{8080, 8081} {
+		w.addSlice(c, name, "shop", fmt.Sprintf("{name: http, port: %d, protocol: TCP}", port), slices.DeleteFunc(slices.Clone(pods), func(p worldProxy) bool { return p.port != port }))
+	}
 }
 
 func (w *drawnWorld) addSlice(c *drawnCluster, service, namespace, ports string, pods []worldProxy) {
-	text := fmt.Sprintf("apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: %s-1, namespace: %s, labels: {kubernetes.io/service-name: %[1]s}}\naddressType: IPv4\nports: [%[3]s]\nendpoints:", service, namespace, ports)
+	if len(pods) == 0 {
+		return
+	}
+	text := fmt.Sprintf("apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: %s-%d, namespace: %s, labels: {kubernetes.io/service-name: %[1]s}}\naddressType: IPv4\nports: [%[4]s]\nendpoints:", service, pods[0].port, namespace, ports)
 	for _, p := range pods {
 		text += fmt.Sprintf("\n- {addresses: [%s], conditions: {ready: true}, targetRef: {kind: Pod, namespace: %s, name: %s}}", p.Address, p.Namespace, p.Name)
 	}
@@ -154,7 +175,11 @@ func (w *drawnWorld) addSlice(c *drawnCluster, service, namespace, ports string,
 func (w *drawnWorld) addPod(c *drawnCluster, number int, kind, name, namespace, account string, labels map[string]string, gateway bool) worldProxy {
 	p := worldProxy{
 		Name: name + "-0", Namespace: namespace, Account: account, Gateway: gateway, Labels: labels,
-		Address: fmt.Sprintf("10.%d.0.%d", number, 1+len(c.pods)),
+		Address: fmt.Sprintf("10.%d.0.%d", number, 1+len(c.pods)), port: 8080,
+	}
+	p.plain = namespace == "shop" && name != "worker" && w.in(6)
+	if c.targetPort == "web" && w.in(40) {
+		p.port = 8081
 	}
 	c.pods = append(c.pods, p)
 	var texts []string
@@ -162,10 +187,13 @@ func (w *drawnWorld) addPod(c *drawnCluster, number int, kind, name, namespace, 
 		texts = append(texts, key+": "+value)
 	}
 	own := "{" + strings.Join(texts, ", ") + "}"
-	labels["security.istio.io/tlsMode"] = "istio" // as injection does
 	container, owner := "{name: istio-proxy, image: \"docker.io/istio/proxyv2:1.31.1\"}", ""
 	if !gateway {
-		container = "{name: app, image: \"example.com/app:v1\"}, " + container
+		app := fmt.Sprintf("{name: app, image: \"example.com/app:v1\", ports: [{name: web, containerPort: %d, protocol: TCP}]}", p.port)
+		container = app + ", " + container
+		if p.plain {
+			container = app
+		}
 	}
 	switch kind {
 	case "Deployment":
@@ -178,7 +206,11 @@ func (w *drawnWorld) addPod(c *drawnCluster, number int, kind, name, namespace, 
 	case "Rollout":
 		owner = fmt.Sprintf("\n  ownerReferences: [{apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: %s, uid: %[1]s-%s, controller: true}]", name, namespace)
 	}
+	if !p.plain { // as injection does
+		labels["security.istio.io/tlsMode"] = "istio"
+		own = strings.TrimSuffix(own, "}") + ", security.istio.io/tlsMode: istio}"
+	}
 	c.add("apiVersion: v1\nkind: Pod\nmetadata:\n  name: %s\n  namespace: %s\n  labels: %s\n  annotations: {istio.io/rev: default}%s\nspec: {serviceAccountName: %s, containers: [%s]}\nstatus: {phase: Running, podIP: %s, podIPs: [{ip: %[7]s}], conditions: [{type: Ready, status: \"True\"}]}",
-		p.Name, namespace, strings.TrimSuffix(own, "}")+", security.istio.io/tlsMode: istio}", owner, account, container, p.Address)
+		p.Name, namespace, own, owner, account, container, p.Address)
 	return p
 }

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -36,6 +37,8 @@ const (
 	drawnWorlds = 1000
 	// questionsPerWorld are asked of each world.
 	questionsPerWorld = 40
+	// worldsVariable is the environment variable with how many worlds are drawn instead of drawnWorlds.
+	worldsVariable = "MESHCTL_TEST_WORLDS"
 )
 
 // generatedAt is when generated objects were created, between those that users wrote before and after.
@@ -46,7 +49,7 @@ var generatedAt = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 func TestDrawnWorlds(t *testing.T) {
 	shard.Only(t, shard.Proof)
 	t.Parallel()
-	seed := waittest.Seed(t)
+	seed, worlds := waittest.Seed(t), worldsToDraw(t)
 	binary, err := helper.Build(t.Context(), helper.Progress{})
 	require.NoError(t, err)
 	var mu sync.Mutex
@@ -60,7 +63,7 @@ func TestDrawnWorlds(t *testing.T) {
 				number := next
 				next++
 				mu.Unlock()
-				if number >= drawnWorlds || t.Failed() {
+				if number >= worlds || t.Failed() {
 					return
 				}
 				counts, differences, err := control.compare(seed + number)
@@ -77,13 +80,24 @@ func TestDrawnWorlds(t *testing.T) {
 		})
 	}
 	group.Wait()
-	t.Logf("%d worlds: %v", drawnWorlds, tally)
+	t.Logf("%d worlds, %s", worlds, shares(tally))
 	for _, each := range wrong {
 		t.Error(each)
 	}
 	for _, verdict := range []explain.Verdict{explain.Allowed, explain.Refused, explain.Unreachable, explain.Partly} {
-		assert.Greater(t, tally[string(verdict)], drawnWorlds/4, verdict)
+		assert.Greater(t, tally[string(verdict)], int(worlds/4), verdict)
 	}
+}
+
+func worldsToDraw(t *testing.T) uint64 {
+	t.Helper()
+	text := os.Getenv(worldsVariable)
+	if text == "" {
+		return drawnWorlds
+	}
+	worlds, err := strconv.ParseUint(text, 10, 32)
+	require.NoError(t, err, "%s is a number of worlds", worldsVariable)
+	return worlds
 }
 
 // worldsProcess answers with configurations; see the role worlds of the sandbox.
@@ -127,8 +141,9 @@ func (p *worldsProcess) configs(c *drawnCluster, istio []string) (map[string]*en
 		}
 	}
 	istio = slices.DeleteFunc(slices.Clone(istio), isGatewayAPI)
+	sidecars := slices.DeleteFunc(slices.Clone(c.pods), func(p worldProxy) bool { return p.plain })
 	line, err := json.Marshal(map[string]any{
-		"Cluster": c.name, "Network": c.name, "Kubernetes": kubernetes, "Istio": istio, "MeshConfig": c.mesh, "Proxies": c.pods,
+		"Cluster": c.name, "Network": c.name, "Kubernetes": kubernetes, "Istio": istio, "MeshConfig": c.mesh, "Proxies": sidecars,
 	})
 	if err != nil {
 		return nil, err
@@ -231,7 +246,7 @@ type drawnProxies struct {
 func (d *drawnProxies) ask(index *explain.Index, state *snapshot.State, random *rand.Rand) (counts map[string]int, wrong []string) {
 	counts = map[string]int{}
 	callers := slices.DeleteFunc(index.Refs(snapshot.Workload), func(ref snapshot.Ref) bool {
-		return !strings.HasPrefix(ref.Name, "web") && !strings.HasPrefix(ref.Name, "worker") && !strings.HasPrefix(ref.Name, "cart")
+		return d.isPlain(ref) || !strings.HasPrefix(ref.Name, "web") && !strings.HasPrefix(ref.Name, "worker") && !strings.HasPrefix(ref.Name, "cart")
 	})
 	var services []snapshot.Ref
 	for each := range state.Plan.Destinations.All() {
@@ -255,20 +270,23 @@ func (d *drawnProxies) ask(index *explain.Index, state *snapshot.State, random *
 			continue
 		}
 		explain.AddProxies(index, why, d)
-		counts[string(why.Verdict)]++
-		switch {
-		case why.Proxies.Verdict == explain.Unknown:
-			counts["proxies UNKNOWN"]++
-			counts[why.Proxies.Reason]++
-		case !why.Proxies.Agrees:
-			text := fmt.Sprintf("%s to %s %s %s %v\nby objects: %s: %s\nby proxies: %s: %s", from.Name, to.Name, request.Method, request.Path, request.Headers, why.Verdict, why.Reason, why.Proxies.Verdict, why.Proxies.Reason)
-			for _, difference := range why.Proxies.Differences {
-				text += fmt.Sprintf("\n  %s\n    by objects: %s\n    by proxies: %s", difference.What, difference.Objects, difference.Proxies)
-			}
-			wrong = append(wrong, text)
+		if is := judge(counts, why); is != "" {
+			wrong = append(wrong, describeDifference(why, is))
 		}
 	}
 	return counts, wrong
+}
+
+// isPlain reports whether a workload is of a pod without a proxy.
+func (d *drawnProxies) isPlain(workload snapshot.Ref) bool {
+	for _, c := range d.world.clusters {
+		for _, p := range c.pods {
+			if p.plain && strings.HasPrefix(workload.Name, strings.TrimSuffix(p.Name, "0")) && strings.Contains(workload.Name, "-"+c.name) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Pods is part of explain.Proxies.
@@ -277,9 +295,13 @@ func (d *drawnProxies) Pods(cluster, namespace string, labels map[string]string)
 	for _, c := range d.world.clusters {
 		for _, p := range c.pods {
 			if c.name == cluster && p.Namespace == namespace && contains(p.Labels, labels) {
-				out = append(out, explain.ProxyPod{
-					Cluster: cluster, Namespace: namespace, Name: p.Name, Labels: p.Labels, Owner: p.Name, IPs: []string{p.Address}, Containers: []string{"app", "istio-proxy"}, Gateway: p.Gateway,
-				})
+				pod := explain.ProxyPod{
+					Cluster: cluster, Namespace: namespace, Name: p.Name, Labels: p.Labels, Owner: p.Name, IPs: []string{p.Address}, Containers: []string{"app"}, Gateway: p.Gateway,
+				}
+				if !p.plain {
+					pod.Containers = append(pod.Containers, "istio-proxy")
+				}
+				out = append(out, pod)
 			}
 		}
 	}

@@ -49,12 +49,13 @@ func (h *handWritten) ConnectionFor(of *snapshot.HostQuery, callers *snapshot.Po
 		tls = more
 	}
 	out.TLS, out.Mode = clientTLS(tls)
+	if mode := endpointTLS(of.Port, ofSubset, policy); tls == nil && mode != nil && mode.GetMode() != networking.ClientTLSSettings_ISTIO_MUTUAL {
+		out.TLS, out.Mode = snapshot.ClientPlain, "TLS mode "+mode.GetMode().String()+", but none for this port"
+	}
+	// What is generated says who sees it only where the mesh has a default for that (see exporter), and that is seldom the same.
+	hasDefault := len(defaultExportTo(of.Mesh.ExportTo, snapshot.DestinationRule)) > 0
 	out.Apart = slices.ContainsFunc(rules, func(o *istionetworkingv1.DestinationRule) bool {
-		to := o.Spec.ExportTo
-		if len(to) == 0 {
-			to = defaultExportTo(of.Mesh.ExportTo, snapshot.DestinationRule)
-		}
-		return len(to) > 0 && !slices.Contains(to, allNamespaces)
+		return hasDefault || len(o.Spec.ExportTo) > 0
 	})
 	return out, true
 }
@@ -100,11 +101,11 @@ func (h *handWritten) rulesFor(of *snapshot.HostQuery, callers *snapshot.PodQuer
 		return -1 << 16
 	}
 	slices.SortStableFunc(found, func(a, b *istionetworkingv1.DestinationRule) int {
-		return cmp.Or(rank(a)-rank(b), specific(a)-specific(b), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+		return cmp.Or(rank(a)-rank(b), specific(a)-specific(b), order(a.Spec.WorkloadSelector == nil, b.Spec.WorkloadSelector == nil), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
-	return slices.DeleteFunc(found, func(o *istionetworkingv1.DestinationRule) bool {
+	return mergedFor(slices.DeleteFunc(found, func(o *istionetworkingv1.DestinationRule) bool {
 		return rank(o) != rank(found[0]) || specific(o) != specific(found[0])
-	})
+	}))
 }
 
 // tlsFor is what a policy says of TLS for a port, and whether what it says is for the port alone: then it inherits nothing (Istio,
@@ -116,6 +117,21 @@ func tlsFor(p *networking.TrafficPolicy, port uint32) (tls *networking.ClientTLS
 		}
 	}
 	return p.GetTls(), false
+}
+
+// endpointTLS is what the first of some policies that says anything of TLS says of it for a port, or else for all. Where settings of a port
+// leave it out, the connections to endpoints are plain because of what is for all, although that itself does not apply (Istio,
+// trafficPolicyTLSModeForPort).
+func endpointTLS(port uint32, policies ...*networking.TrafficPolicy) *networking.ClientTLSSettings {
+	for _, p := range policies {
+		if tls, _ := tlsFor(p, port); tls != nil {
+			return tls
+		}
+		if tls := p.GetTls(); tls != nil {
+			return tls
+		}
+	}
+	return nil
 }
 
 // clientTLS is what settings mean, and how to name them.

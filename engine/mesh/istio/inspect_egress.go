@@ -114,8 +114,11 @@ func imports(o *istionetworkingv1.Sidecar, namespace string, of *snapshot.HostQu
 	if len(o.Spec.Egress) == 0 {
 		return true
 	}
+	// A listener for the port is alone for it (Istio, SidecarScope.GetEgressListenerForRDS).
+	own := func(l *networking.IstioEgressListener) bool { return l.Port != nil && l.Port.Number == of.Port }
+	hasOwn := of.Port != 0 && slices.ContainsFunc(o.Spec.Egress, own)
 	return slices.ContainsFunc(o.Spec.Egress, func(l *networking.IstioEgressListener) bool {
-		if l.Port != nil && of.Port != 0 && l.Port.Number != of.Port {
+		if of.Port != 0 && (hasOwn && !own(l) || !hasOwn && l.Port != nil) {
 			return false
 		}
 		in, out := false, false

@@ -46,7 +46,7 @@ func (h *handWritten) RoutesFor(of *snapshot.HostQuery, callers *snapshot.PodQue
 		return !hides
 	}
 	attached := of.Traffic == snapshot.Requests && slices.ContainsFunc(h.attached[of.Host], func(r attachedRoutes) bool {
-		return r.exported(of.Mesh).includes(namespace) && imports(r.ref.Namespace)
+		return r.of(of.Mesh) && r.exported(of.Mesh).includes(namespace) && imports(r.ref.Namespace)
 	})
 	// Patterns are only for hosts that nothing is attached to, be it for other callers or another port (Istio,
 	// computeWildcardHostVirtualServiceIndex).
