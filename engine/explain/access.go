@@ -208,7 +208,9 @@ type gateCall struct {
 // unknown reports whether all pods are in ambient mode, and some may let somebody in.
 func (g *gate) unknown() bool {
 	return !slices.ContainsFunc(g.calls, func(c gateCall) bool { return c.group.ambient == "" }) && snapshot.AllAmbient(g.d.Destination.Spec.KubeService) &&
-		(g.d.Mesh == nil || slices.ContainsFunc(g.calls, func(c gateCall) bool { return c.group.toAmbient(g.d, g.d.Mesh, connection{waypoints: true}, c.Call).verdict == Unknown }))
+		(g.d.Mesh == nil || slices.ContainsFunc(g.calls, func(c gateCall) bool {
+			return c.group.toAmbient(g.d, g.d.Mesh, connection{waypoints: true}, c.Call).verdict == Unknown
+		}))
 }
 
 func (x *Index) gateTo(d *snapshot.DestinationPlan) *gate {

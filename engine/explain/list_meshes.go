@@ -13,13 +13,13 @@ type MeshItem struct {
 	Ref     snapshot.Ref `json:"ref"`
 	Cluster string       `json:"cluster"`
 	// Health is that of the cluster.
-	Health      snapshot.Health `json:"health"`
-	Type        string          `json:"type"`
+	Health snapshot.Health `json:"health"`
+	Type   string          `json:"type"`
 	// DataPlanes says which data planes it has, if it has not only sidecars.
-	DataPlanes string `json:"dataPlanes,omitempty"`
-	Version     string          `json:"version,omitempty"`
-	TrustDomain string          `json:"trustDomain"`
-	VirtualMesh *snapshot.Ref   `json:"virtualMesh,omitempty"`
+	DataPlanes  string        `json:"dataPlanes,omitempty"`
+	Version     string        `json:"version,omitempty"`
+	TrustDomain string        `json:"trustDomain"`
+	VirtualMesh *snapshot.Ref `json:"virtualMesh,omitempty"`
 	// Gateways are the addresses, with ports, under which other clusters reach it.
 	Gateways     []string `json:"gateways"`
 	Workloads    int      `json:"workloads"`

@@ -26,7 +26,7 @@ func SampleProxies(x *Index, count int, random func(below int) int, proxies Prox
 	for _, ref := range sortedRefs(x.workloads) {
 		w := x.workloads[ref]
 		k := w.Spec.Kubernetes
-		if m := x.meshOf(w); k != nil && m != nil && m.Dialect.Proxies != nil && !isGateway(w) && !ofGateway(m, k.Controller.Namespace, k.PodLabels) {
+		if m := x.meshOf(w); k != nil && m != nil && m.Dialect.Proxies != nil && modeOf(w) == "" && !isGateway(w) && !ofGateway(m, k.Controller.Namespace, k.PodLabels) {
 			callers = append(callers, ref)
 		}
 	}

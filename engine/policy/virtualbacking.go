@@ -110,6 +110,11 @@ func (v *virtualDestination) add(env *environment, at int, field string) {
 			"service %s is in no mesh", inventory.ServiceName(service.Ref)).At(field))
 		return
 	}
+	if snapshot.AllAmbient(service) {
+		v.addIssue(inventory.DestinationRef(d), snapshot.Errorf(snapshot.AmbientMode, "use a service whose pods have sidecars; until then this one is not used",
+			"service %s: %s, for which nothing is translated yet", inventory.ServiceName(service.Ref), snapshot.AmbientText(service)).At(field))
+		return
+	}
 	port, problem := v.targetPort(service)
 	if problem != nil {
 		v.addIssue(inventory.DestinationRef(d), *problem)
