@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -156,6 +157,11 @@ func throughWays(q *query, out *Why, ways []wayIn, of *snapshot.HostQuery) *snap
 	w := &ways[0]
 	out.way = w
 	if w.host.Redirects {
+		return nil
+	}
+	asked, _ := askedAt(q.request.Headers["host"])
+	if verdict, reason := refusedOnEntering(q, w, cmp.Or(asked, w.host.Name)); verdict != "" && out.Verdict == "" {
+		out.Verdict, out.Reason = verdict, "the callers are a gateway, and "+reason
 		return nil
 	}
 	out.Notes = append(out.Notes, "the callers are a gateway: "+decidesText(w.host)+" where requests go that enter there for "+w.host.Name+"; routes of TrafficPolicies are for sidecars")
