@@ -26,7 +26,7 @@ func definedByHand(q *query, host string) string {
 	}
 	of := &snapshot.HostQuery{Host: host, Mesh: q.mesh, Home: q.mesh.Namespace, Generated: true, Sources: []string{k.Controller.Namespace}}
 	for _, x := range hand.Endpoints(of) {
-		ours := q.generatedFor(x.Ref, []string{host})
+		ours := q.outside.hosts.find(x.Ref, []string{host})
 		since, known := q.created[ours]
 		switch object := objectOf(q.Index, x.Ref); {
 		case ours == snapshot.Ref{} || object == nil:
