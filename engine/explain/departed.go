@@ -49,6 +49,9 @@ const departedHint = "read the clusters themselves: --clusters; it goes after th
 // departedFrom says that it is not known whether a Destination, or one in front of the same pods which is among some, is still there;
 // empty if all are.
 func departedFrom(x *Index, d *snapshot.DestinationPlan, others []*snapshot.DestinationPlan) string {
+	if len(x.departed) == 0 {
+		return ""
+	}
 	among := []snapshot.Ref{d.Ref}
 	if d.Callers != nil {
 		among = append(among, d.Callers.SharedWith...)

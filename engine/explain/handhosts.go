@@ -80,7 +80,7 @@ func definedByHand(q *query, at place) string {
 
 // olderPlace says that, or that it is not known whether, an object that users wrote is older than the generated one for a host.
 func olderPlace(q *query, by snapshot.Ref, host string) string {
-	ours := q.generatedFor(by, []string{host})
+	ours := q.outside.hosts.find(by, []string{host})
 	since, known := q.created[ours]
 	switch object := objectOf(q.Index, by); {
 	case ours == snapshot.Ref{} || object == nil:

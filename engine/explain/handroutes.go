@@ -127,7 +127,7 @@ func (q *query) precedes(first *snapshot.HandRoutes, host string, generated bool
 	if !generated || first.First || first.Pattern {
 		return !first.Pattern || !generated, true
 	}
-	ours := q.generatedFor(first.As, []string{host})
+	ours := q.outside.hosts.find(first.As, []string{host})
 	since, known := q.created[ours]
 	if !known {
 		return false, false

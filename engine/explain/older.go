@@ -3,7 +3,6 @@ package explain
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,30 +60,12 @@ func (x *Index) rivals(issue *snapshot.Issue) (metav1.Object, snapshot.Ref) {
 		}
 		switch hosts, pods := mesh.Dialect.ByAge(o); {
 		case len(hosts) > 0:
-			return o, x.generatedFor(issue.Cause, hosts)
+			return o, x.outside.hosts.find(issue.Cause, hosts)
 		case len(pods) > 0:
 			return o, x.sidecarFor(issue.Cause, pods)
 		}
 	}
 	return nil, snapshot.Ref{}
-}
-
-// generatedFor is the generated object of the kind and in the cluster of another one, for one of some hosts.
-func (x *Index) generatedFor(beside snapshot.Ref, hosts []string) snapshot.Ref {
-	for o := range x.state.Output.Objects {
-		if o.Ref.Kind != beside.Kind || o.Ref.Cluster != beside.Cluster || x.state.Output.IsForeign(o.Ref) {
-			continue
-		}
-		spec, ok := o.Content.Spec.(interface{ GetHosts() []string })
-		if ok && slices.ContainsFunc(spec.GetHosts(), func(host string) bool {
-			return slices.ContainsFunc(hosts, func(h string) bool {
-				return h == host || !strings.Contains(h, ".") && strings.HasPrefix(host, h+"."+beside.Namespace+".svc.")
-			})
-		}) {
-			return o.Ref
-		}
-	}
-	return snapshot.Ref{}
 }
 
 // sidecarFor is the generated Sidecar of workloads with labels, beside one in its namespace.

@@ -16,6 +16,10 @@ type outside struct {
 	clusters map[string]*snapshot.Cluster
 	// byHand is what there is for each mesh in its cluster, if that is anything.
 	byHand map[*snapshot.MeshPlan]snapshot.ByHand
+	// pods are those of the clusters of these meshes.
+	pods map[string]podIndex
+	// hosts are those of the objects that are generated there.
+	hosts generatedHosts
 	// connections are the hosts of which a generated object says how callers connect to them.
 	connections map[clusterHost]bool
 	// restricted are the Destinations of a namespace on which AccessPolicies are in force; see othersInFront.
@@ -24,16 +28,20 @@ type outside struct {
 
 // newOutside reads what users wrote for the meshes of a State.
 func newOutside(state *snapshot.State, clusters map[string]*snapshot.Cluster) *outside {
-	o := &outside{clusters: clusters, byHand: map[*snapshot.MeshPlan]snapshot.ByHand{}, restricted: map[podNamespace][]*snapshot.DestinationPlan{}}
+	o := &outside{clusters: clusters, byHand: map[*snapshot.MeshPlan]snapshot.ByHand{}, pods: map[string]podIndex{}, restricted: map[podNamespace][]*snapshot.DestinationPlan{}}
 	for _, m := range state.Plan.Meshes {
 		if c := clusters[m.Cluster]; c != nil && m.Dialect.Inspect != nil {
 			if hand := m.Dialect.Inspect(c, state.Input.Management.Plane()); !hand.Empty() {
 				o.byHand[m] = hand
+				if o.pods[m.Cluster] == nil {
+					o.pods[m.Cluster] = newPodIndex(c)
+				}
 			}
 		}
 	}
 	if len(o.byHand) > 0 {
 		o.connections = generatedConnections(state.Output)
+		o.hosts = newGeneratedHosts(state.Output, func(cluster string) bool { return o.pods[cluster] != nil })
 	}
 	return o
 }
@@ -121,7 +129,9 @@ func (c *connection) setMutual(policy *snapshot.WithOrigin[networkingv1.TLSMode]
 }
 
 // comeWithMutual says that the callers come with mutual TLS, and because of what, if that is not usual.
-func (c *connection) comeWithMutual() string { return "the callers come with mutual TLS" + prefixed(", as ", c.mutualBy) }
+func (c *connection) comeWithMutual() string {
+	return "the callers come with mutual TLS" + prefixed(", as ", c.mutualBy)
+}
 
 // setPlain takes the TLS mode of a policy with which callers present no identity, if there is one.
 func (c *connection) setPlain(policy *snapshot.WithOrigin[networkingv1.TLSMode]) {

@@ -158,6 +158,15 @@ func (o *outside) closedInFront(d *snapshot.DestinationPlan) bool {
 func (o *outside) podLabels(d *snapshot.DestinationPlan, needed bool) func(*discoveryv1.Endpoint) map[string]string {
 	k := d.Destination.Spec.KubeService
 	var pods map[string]map[string]string
+	if d.Mesh != nil && o.pods[d.Mesh.Cluster] != nil {
+		index := o.pods[d.Mesh.Cluster]
+		return func(e *discoveryv1.Endpoint) map[string]string {
+			if labels, found := index.labels(k.Ref.Namespace, e.IpAddress, k.WorkloadSelectorLabels); found {
+				return labels
+			}
+			return e.Labels
+		}
+	}
 	if d.Mesh != nil && (needed || o.byHand[d.Mesh] != nil) {
 		pods = podsOf(o.clusters[d.Mesh.Cluster], k.Ref.Namespace, k.WorkloadSelectorLabels)
 	}
