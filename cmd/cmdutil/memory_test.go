@@ -27,15 +27,3 @@ func TestMemoryIsLimitedByTheContainer(t *testing.T) {
 	assert.Contains(t, said(memlimit.Limit(limit)), "memory is limited")
 	assert.EqualValues(t, limit/10*9, debug.SetMemoryLimit(-1))
 }
-
-// TestGarbageIsCollectedEarly, but as the environment says, if it does.
-//
-//nolint:paralleltest // the percentage is that of the process
-func TestGarbageIsCollectedEarly(t *testing.T) {
-	before := debug.SetGCPercent(100)
-	t.Cleanup(func() { debug.SetGCPercent(before) })
-	collectEarly(func(string) string { return "200" })
-	assert.Equal(t, 100, debug.SetGCPercent(100))
-	collectEarly(func(string) string { return "" })
-	assert.Equal(t, garbagePercent, debug.SetGCPercent(before))
-}
