@@ -7,7 +7,7 @@
 //   - a Mesh for each control plane (one for each revision of Istio, one
 //     for each osm-controller of Open Service Mesh);
 //   - a Workload for each Deployment, DaemonSet and StatefulSet of which at
-//     least one pod runs a mesh's sidecar;
+//     least one pod runs a mesh's sidecar, or is in ambient mode;
 //   - a Destination for each Service that selects a Workload, or that has the
 //     annotation discovery.mesh.gloo.solo.io/enabled: "true".
 //
@@ -28,6 +28,7 @@
 //   - resolve.go: which control plane a sidecar belongs to
 //   - workloads.go; destinations.go, with namespaces.go (Services without workloads),
 //     selection.go, endpoints.go, accounts.go (whose pods answer), addresses.go and region.go
+//   - ambient.go: pods without a proxy of their own, and waypoints
 //   - limits.go: leaves out the newest of what a namespace has too many of
 //   - names.go: names that are unique in a cluster; distinct.go: among all clusters;
 //     storednames.go: the names that stored objects have

@@ -56,14 +56,6 @@ func modeWord(mode discoveryv1.DataPlaneMode) string {
 	return strings.TrimSuffix(word, " of ambient mode")
 }
 
-// ambientOf is what is known of the ambient mode of a Destination; nil if none of its pods has to do with it.
-func ambientOf(d *snapshot.DestinationPlan) *discoveryv1.AmbientService {
-	if k := d.Destination.Spec.KubeService; k != nil {
-		return k.Ambient
-	}
-	return nil
-}
-
 // ambientMode is that of endpoints of a service that have to do with ambient mode; empty for others.
 func ambientMode(k *discoveryv1.KubeService, part *discoveryv1.EndpointSubset) discoveryv1.DataPlaneMode {
 	switch {
