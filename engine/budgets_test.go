@@ -80,7 +80,7 @@ var manyMethods = map[string]int{
 	"demo/local.Cluster":               64,
 	"engine/apply.cluster":             88,
 	"engine/discovery.Index":           44,
-	"engine/explain.Index":             114,
+	"engine/explain.Index":             113,
 	"engine/policy.environment":        61,
 	"engine/policy.reconciler":         54,
 	"engine/registration.registration": 71,
