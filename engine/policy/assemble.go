@@ -37,7 +37,7 @@ func (r *reconciler) assemble() *snapshot.Plan {
 // planPolicies plans all policies, TrafficPolicies first.
 func (r *reconciler) planPolicies() []*snapshot.PolicyPlan {
 	out := make([]*snapshot.PolicyPlan, 0, len(r.traffic)+len(r.access))
-	filters := r.filtered()
+	filters := newFiltered(r)
 	for _, b := range r.traffic {
 		if b.filters.update(filters.issues(b.ref, b.selected, b.workloads)) || b.stale {
 			b.plan, b.stale = reuseIfEqual(b.plan, r.planTrafficPolicy(b)), false

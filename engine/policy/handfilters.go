@@ -24,7 +24,7 @@ type filtered struct {
 	fromMesh map[commonv1.ObjectRef][]snapshot.Intersection
 }
 
-func (r *reconciler) filtered() *filtered {
+func newFiltered(r *reconciler) *filtered {
 	hand := map[commonv1.ObjectRef]snapshot.ByHand{}
 	for _, mesh := range r.env.topology.Meshes {
 		if of := r.env.byHand.of[mesh.Cluster].on(mesh); of != nil && of.HasFilters() {
