@@ -115,11 +115,10 @@ func inboundPast(pod *corev1.Pod, port uint32) string {
 		return discoveryv1.PastProxyUncaptured
 	}
 	number := strconv.FormatUint(uint64(port), 10)
-	isPast := false
-	if included := includeInbound.of(pod); included == everything {
+	included := includeInbound.of(pod)
+	isPast := !slices.Contains(splitList(included), number)
+	if included == everything {
 		isPast = slices.Contains(splitList(excludeInbound.of(pod)), number)
-	} else {
-		isPast = !slices.Contains(splitList(included), number)
 	}
 	if isPast {
 		return discoveryv1.PastProxyExcluded
