@@ -68,6 +68,30 @@ func configOf(listeners, routes string, clusters ...string) string {
 	return fmt.Sprintf(`{"listeners": [%s], "routes": [%s], "clusters": [%s], "endpoints": [%s]}`, listeners, routes, clusters[0], clusters[1])
 }
 
+// answeredAtListeners asks about a request in a world with listeners of the Gateway API, with the proxies of one pod of the callers and of
+// one that is called.
+func answeredAtListeners(t *testing.T, caller, called string, headers map[string]string, callerHolds, calledHolds string) *explain.Why {
+	t.Helper()
+	input, _, err := offline.Load(offline.Dir("../../testdata/world/gateway-api-listeners/in"))
+	require.NoError(t, err)
+	index := explain.New(engine.Translate(input))
+	from, to := index.Find(snapshot.Workload, caller), index.Find(snapshot.Destination, called)
+	require.Len(t, from, 1)
+	require.Len(t, to, 1)
+	why := index.Why(from[0], to[0], explain.Request{Headers: headers})
+	require.NotNil(t, why)
+	proxy := []string{"istio-proxy"}
+	explain.AddProxies(index, why, &toldProxies{
+		pods: []explain.ProxyPod{
+			{Cluster: "cluster-1", Namespace: "front", Name: "caller", Labels: map[string]string{"app": "web"}, Containers: proxy},
+			{Cluster: "cluster-1", Namespace: "front", Name: "caller", Labels: map[string]string{"gateway.networking.k8s.io/gateway-name": "edge"}, Containers: proxy, Gateway: true},
+			{Cluster: "cluster-1", Namespace: "shop", Name: "called", Labels: map[string]string{"app": "cart", "version": "v2"}, Containers: proxy, IPs: []string{"10.1.1.2"}},
+		},
+		configs: map[string]string{"caller": callerHolds, "called": calledHolds},
+	})
+	return why
+}
+
 // TestProxiesOfConnectionsAndGateways asks proxies for connections, and for what enters through gateways.
 func TestProxiesOfConnectionsAndGateways(t *testing.T) {
 	t.Parallel()
@@ -152,23 +176,7 @@ func TestProxiesOfConnectionsAndGateways(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			input, _, err := offline.Load(offline.Dir("../../testdata/world/gateway-api-listeners/in"))
-			require.NoError(t, err)
-			index := explain.New(engine.Translate(input))
-			from, to := index.Find(snapshot.Workload, tt.from), index.Find(snapshot.Destination, tt.to)
-			require.Len(t, from, 1)
-			require.Len(t, to, 1)
-			why := index.Why(from[0], to[0], explain.Request{Headers: tt.headers})
-			require.NotNil(t, why)
-			proxy := []string{"istio-proxy"}
-			explain.AddProxies(index, why, &toldProxies{
-				pods: []explain.ProxyPod{
-					{Cluster: "cluster-1", Namespace: "front", Name: "caller", Labels: map[string]string{"app": "web"}, Containers: proxy},
-					{Cluster: "cluster-1", Namespace: "front", Name: "caller", Labels: map[string]string{"gateway.networking.k8s.io/gateway-name": "edge"}, Containers: proxy, Gateway: true},
-					{Cluster: "cluster-1", Namespace: "shop", Name: "called", Labels: map[string]string{"app": "cart", "version": "v2"}, Containers: proxy, IPs: []string{"10.1.1.2"}},
-				},
-				configs: map[string]string{"caller": tt.caller, "called": tt.called},
-			})
+			why := answeredAtListeners(t, tt.from, tt.to, tt.headers, tt.caller, tt.called)
 			p := why.Proxies
 			assert.Equal(t, tt.verdict, p.Verdict, p.Reason)
 			assert.Contains(t, p.Reason, tt.reason)
