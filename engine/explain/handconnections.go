@@ -52,8 +52,11 @@ func (c *connection) byHand(x *Index, of *snapshot.HostQuery, workload *discover
 		c.instead = byHandName(h.Ref) + " is used instead of the generated one"
 	}
 	if h.TLS == snapshot.ClientUnset {
-		if generated && c.policy != nil { // what that says is not used
-			c.policy, c.plain = nil, ""
+		if generated { // what that says is not used
+			if c.policy != nil {
+				c.policy, c.plain = nil, ""
+			}
+			c.plain, c.mutualBy = cmp.Or(c.plain, of.Mesh.PlainBy), ""
 		}
 		return
 	}

@@ -64,8 +64,6 @@ func definedByHand(q *query, at place) string {
 			return byHandName(x.Ref) + " defines where " + at.host + " is: the callers' proxies know no other. Where the requests end is not evaluated"
 		case from == own && at.namespace != own && !isGateway(q.workload):
 			return byHandName(x.Ref) + " defines where " + at.host + " is for callers in its namespace, whatever else has this host: where the requests end is not evaluated"
-		case at.service && from == at.namespace: // the host has all endpoints of the namespace, whoever names it (Istio, EndpointIndex)
-			return byHandName(x.Ref) + " is for " + at.host + ", too, and may add endpoints to those of the Service, which are not evaluated"
 		case at.service || own == at.namespace && from != own && !isGateway(q.workload):
 		case x.First:
 			return byHandName(x.Ref) + " defines where " + at.host + " is, as it is exported to the callers by name: where the requests end is not evaluated"
@@ -73,6 +71,12 @@ func definedByHand(q *query, at place) string {
 			if by := olderPlace(q, x.Ref, at.host); by != "" {
 				return by
 			}
+		}
+	}
+	// The host has all endpoints of the namespace, whoever names it and whoever sees that (Istio, EndpointIndex).
+	for _, x := range hand.Endpoints(&snapshot.HostQuery{Host: at.host, Mesh: q.mesh, Home: at.namespace}) {
+		if x.Ref.Namespace == at.namespace && !at.hidden {
+			return byHandName(x.Ref) + " is for " + at.host + ", too, and may add endpoints to those that are known, which are not evaluated"
 		}
 	}
 	return ""

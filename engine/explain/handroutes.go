@@ -124,15 +124,30 @@ func (q *query) handRoutes(of *snapshot.HostQuery, generated bool) *handRoutesFi
 
 // precedes reports whether an object that users wrote is used before the generated one for a host, if there is one.
 func (q *query) precedes(first *snapshot.HandRoutes, host string, generated bool) (applies, known bool) {
-	if !generated || first.First || first.Pattern {
+	if !generated || first.Pattern {
 		return !first.Pattern || !generated, true
 	}
 	ours := q.outside.hosts.find(first.As, []string{host})
+	if first.First && !isExportedByName(q.Index, ours) {
+		return true, true
+	}
 	since, known := q.created[ours]
 	if !known {
 		return false, false
 	}
 	return cmp.Or(first.Created.Compare(since), cmp.Compare(first.As.Name, ours.Name), cmp.Compare(first.As.Namespace, ours.Namespace)) < 0, true
+}
+
+// isExportedByName reports whether a generated object is not for all namespaces: then it is among those that are for the callers' own.
+func isExportedByName(x *Index, ref snapshot.Ref) bool {
+	for o := range x.state.Output.Objects {
+		if o.Ref != ref {
+			continue
+		}
+		spec, ok := o.Content.Spec.(interface{ GetExportTo() []string })
+		return ok && len(spec.GetExportTo()) > 0 && !slices.Contains(spec.GetExportTo(), "*")
+	}
+	return false
 }
 
 // resolved is an action with the Destinations of its targets. A target without a port gets that of the request, or the only one of its
