@@ -34,8 +34,9 @@ func TestConnectionFor(t *testing.T) {
 		"oldest policy":  {rules: []rule{{"shop", "b", "host: cart"}, {"shop", "a", "host: cart, trafficPolicy: {tls: {mode: MUTUAL}}"}}, want: snapshot.HandConnection{TLS: snapshot.ClientOther, Mode: "TLS mode MUTUAL", Place: snapshot.HandBeside}},
 		"a port":         {rules: []rule{{"shop", "a", "host: cart, trafficPolicy: {tls: {mode: SIMPLE}, portLevelSettings: [{port: {number: 9080}, tls: {mode: DISABLE}}]}"}}, want: snapshot.HandConnection{TLS: snapshot.ClientPlain, Mode: "TLS mode DISABLE", Place: snapshot.HandBeside}},
 		"another port":   {rules: []rule{{"shop", "a", "host: cart, trafficPolicy: {portLevelSettings: [{port: {number: 80}, tls: {mode: DISABLE}}]}"}}, want: snapshot.HandConnection{Place: snapshot.HandBeside}},
-		"a port inherits nothing": {
-			rules: []rule{{"shop", "a", "host: cart, trafficPolicy: {tls: {mode: DISABLE}, portLevelSettings: [{port: {number: 9080}, outlierDetection: {}}]}"}}, want: snapshot.HandConnection{Place: snapshot.HandBeside},
+		"a port without one of its own": {
+			rules: []rule{{"shop", "a", "host: cart, trafficPolicy: {tls: {mode: DISABLE}, portLevelSettings: [{port: {number: 9080}, outlierDetection: {}}]}"}},
+			want:  snapshot.HandConnection{TLS: snapshot.ClientPlain, Mode: "TLS mode DISABLE, but none for this port", Place: snapshot.HandBeside},
 		},
 		"a subset": {
 			rules: []rule{{"shop", "a", "host: cart, trafficPolicy: {tls: {mode: SIMPLE}}, subsets: [{name: v1, trafficPolicy: {tls: {mode: DISABLE}}}]"}}, subset: "v1",
