@@ -209,7 +209,7 @@ type gateCall struct {
 func (g *gate) unknown() bool {
 	return !slices.ContainsFunc(g.calls, func(c gateCall) bool { return c.group.ambient == "" }) && snapshot.AllAmbient(g.d.Destination.Spec.KubeService) &&
 		(g.d.Mesh == nil || slices.ContainsFunc(g.calls, func(c gateCall) bool {
-			return c.group.toAmbient(g.d, g.d.Mesh, connection{waypoints: true}, c.Call).verdict == Unknown
+			return c.group.toAmbient(g.d, g.d.Mesh, connection{by: byGateway}, c.Call).verdict == Unknown
 		}))
 }
 

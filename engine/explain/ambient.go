@@ -101,7 +101,7 @@ func canBeCalled(x *Index, to snapshot.Ref) bool {
 func (g *podGroup) toAmbient(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection, call snapshot.Call) judged {
 	unknown := judged{verdict: Unknown, byHand: true, reason: d.Ref.Name + ": " + ambientText(d)}
 	behind := snapshot.HasWaypoint(d.Destination.Spec.KubeService)
-	if g.ambient != discoveryv1.ModeAmbient || behind && how.waypoints {
+	if g.ambient != discoveryv1.ModeAmbient || behind && how.by != bySidecar {
 		return unknown
 	}
 	if g.guard == nil && len(d.Access)+len(g.others) == 0 && d.Open() == snapshot.OpenNot && d.Mesh.DenyByDefault != nil {
@@ -191,7 +191,7 @@ func (q *query) answerFromAmbient(out *Why, d *snapshot.DestinationPlan) {
 	one := Outcome{Destination: d.Ref, Host: out.Host, Port: q.request.Port, Cluster: q.clusterOf(d.Ref), service: serviceRef(d)}
 	ready := len(endpointsOf(d, nil))
 	one.Endpoints, one.Hops = &ready, []Hop{{To: "a pod of " + d.Ref.Name + ", through ztunnel", Cluster: d.Mesh.Cluster}}
-	out.Outcomes = divide(q.decided(one, d, q.request.Port, connection{ambient: true, waypoints: true, foreign: d.Mesh.Ref != q.mesh.Ref, past: true}, nil), whole)
+	out.Outcomes = divide(q.decided(one, d, q.request.Port, connection{by: byZtunnel, foreign: d.Mesh.Ref != q.mesh.Ref, past: true}, nil), whole)
 }
 
 // ambientCallers says that callers of a mesh in ambient mode do not use the routes of a Destination; empty if there are none.

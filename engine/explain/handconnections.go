@@ -11,9 +11,12 @@ import (
 // does that users wrote.
 func connectionOf(x *Index, workload *discoveryv1.Workload, mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan, port uint32, subset string) connection {
 	out := connectionTo(d, mesh)
-	out.waypoints = isGateway(workload) || modeOf(workload).IsAmbient()
-	if out.ambient = modeOf(workload).IsAmbient(); out.ambient {
-		return out // neither policies nor users' objects of that kind are for ztunnel
+	switch {
+	case modeOf(workload).IsAmbient():
+		out.by = byZtunnel
+		return out // neither policies nor users' objects of that kind are for it
+	case isGateway(workload):
+		out.by = byGateway
 	}
 	of := &snapshot.HostQuery{Host: hostFrom(mesh, d), Mesh: mesh, Home: mesh.Namespace, Port: port}
 	if k := d.Destination.Spec.KubeService; k != nil && mesh.Ref == d.Mesh.Ref {

@@ -71,6 +71,18 @@ func (o *outside) alsoRouted(d *snapshot.DestinationPlan) string {
 	return "; " + firstOf(names) + ", which users wrote, also " + verb(len(names), "routes", "route") + " them: ask meshctl why"
 }
 
+// sender is what sends the requests of callers.
+type sender uint8
+
+const (
+	// bySidecar: their own proxies do, which go past waypoints.
+	bySidecar sender = iota
+	// byGateway: what gateways send may go through waypoints, which istiod may let in by itself (PILOT_AUTO_ALLOW_WAYPOINT_POLICY).
+	byGateway
+	// byZtunnel: the callers are in ambient mode. The same holds for waypoints.
+	byZtunnel
+)
+
 // connection is how callers connect to pods.
 type connection struct {
 	// plain says in a clause why they present no identity; empty if they do. policy is the one that sets it; nil if none does.
@@ -86,9 +98,8 @@ type connection struct {
 	// past: they connect past their proxies, to the addresses that the cluster gives them. resolved: their proxies connect to addresses
 	// that they have resolved, and know nothing of what single pods take.
 	past, resolved bool
-	// ambient: the callers are in ambient mode. Waypoints: what they send may go through waypoints, which istiod may let in by itself
-	// (PILOT_AUTO_ALLOW_WAYPOINT_POLICY); sidecars go past them.
-	ambient, waypoints bool
+	// by is what sends their requests.
+	by sender
 }
 
 // remote: they get the addresses of no endpoints but those that other clusters are given.
@@ -181,7 +192,7 @@ func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection,
 		return judged{verdict: Unreachable, byHand: true, reason: "the callers come with mutual TLS, which pods in ambient mode do not take"}
 	case group.ambient != "":
 		return group.toAmbient(d, from, how, call)
-	case how.ambient:
+	case how.by == byZtunnel:
 		return group.ofAmbient(d, from, call)
 	case group.machines && how.remote():
 		return judged{verdict: Unreachable, byHand: true, reason: "callers in other clusters do not get the addresses of WorkloadEntries, which whoever writes them chooses"}

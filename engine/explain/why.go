@@ -298,7 +298,7 @@ func (q *query) targetOutcomes(t snapshot.Target, described *Target) []Outcome {
 	switch {
 	case reason != "":
 		out = []Outcome{{Verdict: verdict, Destination: d.Ref, Port: t.Port, Cluster: q.clusterOf(d.Ref), Subset: t.Subset, Reason: reason}}
-	case d != nil && t.Place != snapshot.PlaceOutside && q.resolvesPods(d):
+	case d != nil && t.Place != snapshot.PlaceOutside && resolvesPods(q, d):
 		out = q.resolvedOutcomes(d, t, described)
 	case d != nil && t.Place != snapshot.PlaceOutside:
 		out = q.destinationOutcomes(d, t.Port, t.Subset)

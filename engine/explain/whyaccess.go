@@ -24,7 +24,7 @@ func (q *query) destinationOutcomes(d *snapshot.DestinationPlan, port uint32, su
 		out.Verdict, out.Reason = Unreachable, fmt.Sprintf("%s has no port %d; it has %s", d.Ref.Name, port, portsText(d))
 		return []Outcome{out}
 	}
-	if q.resolvesPods(d) {
+	if resolvesPods(q, d) {
 		if number := untranslated(d, port); number != 0 {
 			out.Verdict, out.Reason = Unknown, fmt.Sprintf("%s is headless: callers connect to port %d of its pods themselves, which serve it on port %d: whether anything answers there is not known. Give the Service the port of its pods", d.Ref.Name, port, number)
 			return []Outcome{out}
@@ -65,7 +65,7 @@ func (q *query) destinationOutcomes(d *snapshot.DestinationPlan, port uint32, su
 
 // resolvesPods reports whether the callers resolve the pods of a Destination: their proxies then connect to the address that they
 // have, and not to one that a route chooses (Istio, ORIGINAL_DST for headless Services).
-func (q *query) resolvesPods(d *snapshot.DestinationPlan) bool {
+func resolvesPods(q *query, d *snapshot.DestinationPlan) bool {
 	k := d.Destination.Spec.KubeService
 	return k != nil && k.Headless && d.Mesh != nil && d.Mesh.Ref == q.mesh.Ref
 }

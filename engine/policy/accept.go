@@ -108,7 +108,7 @@ func (env *environment) evaluate(self int, viewers []*snapshot.MeshPlan, spec *n
 			}
 		}
 	}
-	if issue, ambient := ambientRefusal(env.inv.Destinations[self]); ambient {
+	if issue, ambient := ambientRefusal(env.inv.Destinations[self], env.topology.MeshOf(env.inv.Destinations[self])); ambient {
 		return []snapshot.Issue{issue}, taken
 	}
 	if issues := env.unsupportedFields(self, viewers, spec); len(issues) > 0 {

@@ -15,12 +15,12 @@ import (
 // ambient.handleRule).
 
 // ambientRefusal is why no policy can be in force on a Destination; false if one can.
-func ambientRefusal(d *discoveryv1.Destination) (snapshot.Issue, bool) {
+func ambientRefusal(d *discoveryv1.Destination, mesh *snapshot.MeshPlan) (snapshot.Issue, bool) {
 	k := d.Spec.KubeService
 	if !snapshot.AllAmbient(k) {
 		return snapshot.Issue{}, false
 	}
-	hint := snapshot.AmbientHint
+	hint := mesh.Ambient().Policy
 	if !k.Ambient.Mode.IsAmbient() {
 		hint = "select the services behind it instead"
 	}
@@ -29,7 +29,7 @@ func ambientRefusal(d *discoveryv1.Destination) (snapshot.Issue, bool) {
 }
 
 // ambientIssues say how far an AccessPolicy holds for those pods of a Destination that are in ambient mode. Rules are those in force.
-func ambientIssues(b *accessBinding, d *discoveryv1.Destination, rules []*snapshot.AccessRule) []snapshot.Issue {
+func ambientIssues(b *accessBinding, d *discoveryv1.Destination, mesh *snapshot.MeshPlan, rules []*snapshot.AccessRule) []snapshot.Issue {
 	k := d.Spec.KubeService
 	if k == nil || k.Ambient == nil {
 		return nil
@@ -38,7 +38,7 @@ func ambientIssues(b *accessBinding, d *discoveryv1.Destination, rules []*snapsh
 	var issues []snapshot.Issue
 	add := func(issue snapshot.Issue) { issues = append(issues, issue.At("destinationSelector")) }
 	kept := !snapshot.AllAmbient(k)
-	if refusal, refused := ambientRefusal(d); refused {
+	if refusal, refused := ambientRefusal(d, mesh); refused {
 		add(refusal)
 		if kept = slices.Contains(rules, b.rule); kept {
 			add(snapshot.Warnf(snapshot.AmbientMode, "write the AuthorizationPolicy that is meant by hand, and then exclude the service from the policy",
@@ -88,8 +88,12 @@ func ambientCallers(env *environment, policy snapshot.Ref, selected []int, ident
 		}
 	}
 	var namespaces []string
+	var hints snapshot.AmbientHints
 	count := 0
 	for mesh := range meshes {
+		if of := env.topology.Mesh(mesh).Ambient(); of != (snapshot.AmbientHints{}) {
+			hints = of // one kind of mesh has them
+		}
 		for _, k := range env.inv.AmbientWorkloads(mesh) {
 			if matches(k) {
 				namespaces = append(namespaces, k.Controller.Namespace+" of "+k.Controller.ClusterName)
@@ -102,7 +106,7 @@ func ambientCallers(env *environment, policy snapshot.Ref, selected []int, ident
 	}
 	who := snapshot.Count(count, "workload") + " in ambient mode (" + snapshot.NamespacesText(namespaces) + ")"
 	if identified {
-		return []snapshot.Issue{snapshot.Warnf(snapshot.AmbientMode, "have their callees take HBONE (label networking.istio.io/tunnel: http, with ISTIO_META_ENABLE_HBONE), or give the callers sidecars",
+		return []snapshot.Issue{snapshot.Warnf(snapshot.AmbientMode, hints.Identity,
 			"it allows %s: they present an identity only to pods that take HBONE, and to others come as anyone does", who).At("sourceSelector").On(policy, snapshot.Ref{})}
 	}
 	return []snapshot.Issue{snapshot.Warnf(snapshot.AmbientMode, "give the callers sidecars; or write an HTTPRoute for the service, and a waypoint",

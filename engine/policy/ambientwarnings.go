@@ -27,10 +27,10 @@ func ambientWarnings(r *reconciler) []snapshot.Issue {
 			name := k.Ref.Namespace + "/" + k.Ref.Name
 			global[name] = append(global[name], d)
 		}
-		if issue := waypointIssue(k); issue.Code != "" {
+		mesh := r.env.topology.MeshOf(d)
+		if issue := waypointIssue(k, mesh.Ambient()); issue.Code != "" {
 			out = append(out, issue.On(inventory.ServiceRef(d), inventory.DestinationRef(d)))
 		}
-		mesh := r.env.topology.MeshOf(d)
 		if mesh == nil {
 			continue
 		}
@@ -69,7 +69,7 @@ func otherwiseMeant(x snapshot.Intersection, on []*discoveryv1.Destination) (out
 }
 
 // waypointIssue says that the waypoint for which a Service asks does not decide about it; zero if it does, or if it asks for none.
-func waypointIssue(k *discoveryv1.KubeService) snapshot.Issue {
+func waypointIssue(k *discoveryv1.KubeService, hints snapshot.AmbientHints) snapshot.Issue {
 	w := k.Ambient.Waypoint
 	if w == nil {
 		return snapshot.Issue{}
@@ -77,17 +77,17 @@ func waypointIssue(k *discoveryv1.KubeService) snapshot.Issue {
 	text := "asks for waypoint " + snapshot.WaypointText(k)
 	switch {
 	case w.State == discoveryv1.WaypointMissing:
-		return snapshot.Warnf(snapshot.WaypointUnusable, "make it: a Gateway of class istio-waypoint of that name (istioctl waypoint apply); or remove the label istio.io/use-waypoint",
+		return snapshot.Warnf(snapshot.WaypointUnusable, hints.MakeWaypoint,
 			"%s: requests of callers in ambient mode go past it, so that no rule about requests holds", text)
 	case w.State == discoveryv1.WaypointNotReady:
 		return snapshot.Warnf(snapshot.WaypointUnusable, "look at its pods",
 			"%s: requests of callers in ambient mode fail if it was ready before, or else go past it", text)
 	case !w.TakesServices():
-		return snapshot.Warnf(snapshot.WaypointUnusable, "set istio.io/waypoint-for: service on its Gateway, or name another one",
+		return snapshot.Warnf(snapshot.WaypointUnusable, hints.ServeServices,
 			"%s: requests to the service go past it, so that no rule about requests holds", text)
 	case k.Ambient.Global && !w.Global:
-		return snapshot.Warnf(snapshot.WaypointUnusable, "set the label istio.io/global: \"true\" on its Service (or Gateway) as well",
-			"waypoint %s/%s is not given to other clusters, as the service is by the label istio.io/global: callers there may go past it", w.Namespace, w.Name)
+		return snapshot.Warnf(snapshot.WaypointUnusable, hints.ShareWaypoint,
+			"waypoint %s/%s is not given to other clusters, as the service is: callers there may go past it", w.Namespace, w.Name)
 	}
 	return snapshot.Issue{}
 }
@@ -104,7 +104,7 @@ func unlikeWaypoints(same []*discoveryv1.Destination) (out []snapshot.Issue) {
 	for _, d := range same[1:] {
 		if name(d) != name(same[0]) {
 			out = append(out, snapshot.Warnf(snapshot.WaypointUnusable, "give the waypoints of a service the same name and namespace in all clusters",
-				"it is one service with that of cluster %s by the label istio.io/global, which is behind waypoint %s, and this one is behind %s: which of them decides is not known",
+				"it is one service with that of cluster %s, which is behind waypoint %s, and this one is behind %s: which of them decides is not known",
 				same[0].Spec.KubeService.Ref.ClusterName, cmp.Or(name(same[0]), "none"), cmp.Or(name(d), "none")).
 				CausedBy(inventory.ServiceRef(same[0])).On(inventory.ServiceRef(d), inventory.DestinationRef(d)))
 		}

@@ -97,7 +97,7 @@ func (r *reconciler) planAccessPolicy(b *accessBinding) *snapshot.PolicyPlan {
 			}
 			issues := slices.Concat(unnamed[mesh], r.env.byHand.accessIssues(d, mesh), openGatewayIssues(d, mesh),
 				identityLostIssues(r.states[i].plan, b.rule), r.states[i].shared.issuesOf(b.ref), relayIssues(r.states[i].plan, b.ref), pathIssues(b.rule, mesh),
-				connectionIssues(b.rule, d.Spec.KubeService, mesh), bareIssues(d, mesh), podPortIssues(b.rule, d), ambientIssues(b, d, r.states[i].rules))
+				connectionIssues(b.rule, d.Spec.KubeService, mesh), bareIssues(d, mesh), podPortIssues(b.rule, d), ambientIssues(b, d, mesh, r.states[i].rules))
 			if mesh.Dialect.ByAccount {
 				issues = append(slices.Clip(r.states[i].grants.issues[grantKey{b, i}]), bareIssues(d, mesh)...)
 			}

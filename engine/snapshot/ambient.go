@@ -10,9 +10,26 @@ import (
 // This file says in words what pods in ambient mode mean. Nothing is translated for them: the proxy of their node enforces
 // AuthorizationPolicies with a selector, by identities and ports, and nothing else that is written for sidecars.
 
-// AmbientHint is the next step where a policy does not hold for pods in ambient mode.
-const AmbientHint = "exclude the service, or its namespace, from the policy, and write what Istio has for ambient mode by hand: AuthorizationPolicies by identities and ports, " +
-	"and an HTTPRoute and a waypoint for requests; or have sidecars injected into its pods instead"
+// AmbientHints are next steps about pods in ambient mode, with the names that the mesh has for what is to be done.
+type AmbientHints struct {
+	// Policy is for a policy that does not hold for them.
+	Policy string
+	// Identity is for callers that present none, because their callees do not take it.
+	Identity string
+	// Federation is for services that other clusters do not reach.
+	Federation string
+	// MakeWaypoint is for a waypoint that is not there, ServeServices for one that takes no traffic for services, and ShareWaypoint for one
+	// that other clusters do not get as they do its service.
+	MakeWaypoint, ServeServices, ShareWaypoint string
+}
+
+// Ambient are the next steps of the kind of a mesh; empty ones if it has no such mode, or if there is no mesh.
+func (m *MeshPlan) Ambient() AmbientHints {
+	if m == nil || m.Dialect == nil || m.Dialect.Ambient == nil {
+		return AmbientHints{}
+	}
+	return *m.Dialect.Ambient
+}
 
 // AllAmbient reports whether no pod of a Service takes what is written for sidecars and gateways: all are in ambient mode, or part of its
 // data plane.
@@ -69,7 +86,7 @@ func WaypointText(service *discoveryv1.KubeService) string {
 	case w.State == discoveryv1.WaypointNotReady:
 		return name + ", none of whose pods is ready"
 	case !w.TakesServices():
-		return name + ", which takes no traffic for services (istio.io/waypoint-for: " + w.For + ")"
+		return name + ", which takes no traffic for services, but for " + w.For
 	}
 	return name + ", ready"
 }

@@ -126,6 +126,8 @@ type Dialect struct {
 	Name string
 	// Fields are the declarations; no two are for the same field and case.
 	Fields []Support
+	// Ambient are the next steps about pods in ambient mode; nil if the mesh has no such mode.
+	Ambient *AmbientHints
 	// Describe fills in what the spec of a mesh says about it: trust domains, the
 	// root namespace, DNS, and who may call whom. Cluster and namespace are set.
 	// Nil if specs of the kind say nothing.

@@ -52,7 +52,7 @@ func reportAmbient(t *Topology) {
 		for _, m := range vm.Members {
 			if namespaces := left[m]; len(namespaces) > 0 {
 				vm.Issues = append(vm.Issues, snapshot.Warnf(snapshot.AmbientMode,
-					"do not select them, or have sidecars injected into their pods; Istio's own multi-network ambient mode reaches them by the label istio.io/global",
+					"do not select them; or "+m.Ambient().Federation,
 					"%s of cluster %s in ambient mode (%s): not federated, as their pods do not take the mutual TLS of callers in other clusters",
 					snapshot.Count(len(namespaces), "service"), m.Cluster, snapshot.NamespacesText(namespaces)).At("federation").On(vm.Ref, m.Ref))
 			}

@@ -47,7 +47,7 @@ func (t *Topology) federate(stored Addresses, before *Topology) {
 			continue
 		}
 		f := e.federation(d, mesh)
-		if why := unanswered(d.Spec.KubeService); f != nil && why.Why != "" {
+		if why := unanswered(d.Spec.KubeService, mesh); f != nil && why.Why != "" {
 			t.unanswered[i] = why
 			e.warnOfUnanswered(d, why)
 			continue

@@ -9,7 +9,7 @@ import (
 
 // unanswered says why nobody would answer for a service under the name of its federation; zero if somebody may. That no pod is
 // ready says nothing: some will be.
-func unanswered(s *discoveryv1.KubeService) snapshot.Unfederated {
+func unanswered(s *discoveryv1.KubeService, mesh *snapshot.MeshPlan) snapshot.Unfederated {
 	switch {
 	case len(s.Ports) == 0:
 		return snapshot.Unfederated{Why: "it has no ports, and proxies pass on connections to ports that they know", Hint: "give the Service the ports that callers in other clusters need"}
@@ -18,7 +18,7 @@ func unanswered(s *discoveryv1.KubeService) snapshot.Unfederated {
 	case snapshot.AllAmbient(s):
 		return snapshot.Unfederated{
 			Why:  snapshot.AmbientText(s) + ", which do not take the mutual TLS of callers in other clusters",
-			Hint: "have sidecars injected into them; or let Istio's own multi-network ambient mode reach them, by the label istio.io/global and an east-west gateway of class istio-east-west",
+			Hint: mesh.Ambient().Federation,
 		}
 	case s.NoProxies && snapshot.MachineCount(s) > 0:
 		return snapshot.Unfederated{

@@ -48,6 +48,15 @@ var dialect = &snapshot.Dialect{
 		{What: "waypoints of other kinds", Regard: snapshot.Ignored, Note: "those that pods or ServiceEntries ask for, or gateways (istio.io/ingress-use-waypoint), canaries, whom allowedRoutes lets attach, and Gateways of class istio-remote; of AMBIENT_ENABLE_MULTI_NETWORK only that it is set: with it, a control plane of remote clusters only may drop the endpoints of ServiceEntries"},
 	},
 
+	Ambient: &snapshot.AmbientHints{
+		Policy: "exclude the service, or its namespace, from the policy, and write what Istio has for ambient mode by hand: AuthorizationPolicies by identities and ports, " +
+			"and an HTTPRoute and a waypoint for requests; or have sidecars injected into its pods instead",
+		Identity:      "have their callees take HBONE (label networking.istio.io/tunnel: http, with ISTIO_META_ENABLE_HBONE), or give the callers sidecars",
+		Federation:    "have sidecars injected into their pods; or let Istio's own multi-network ambient mode reach them, by the label " + globalKey + " and an east-west gateway of class istio-east-west",
+		MakeWaypoint:  "make it: a Gateway of class istio-waypoint of that name (istioctl waypoint apply); or remove the label " + useWaypointKey,
+		ServeServices: "set " + waypointForKey + ": service on its Gateway, or name another one",
+		ShareWaypoint: "set the label " + globalKey + ": \"true\" on its Service (or Gateway) as well",
+	},
 	Describe: describe, Inspect: inspect, Reads: reads, ByAge: byAge, Egress: snapshot.Sidecar, Proxies: proxyNames,
 	SPIFFE: true,
 	Principal: func(trustDomain, namespace, account string) string {
