@@ -45,9 +45,11 @@ type TransportSocket struct {
 
 // SocketConfig is the configuration of a transport socket; Type says which.
 type SocketConfig struct {
-	Type             string `json:"@type"`
-	SNI              string
-	CommonTLSContext struct {
+	Type string `json:"@type"`
+	SNI  string
+	// RequireClientCertificate is that of a server.
+	RequireClientCertificate bool
+	CommonTLSContext         struct {
 		ALPNProtocols                  []string `json:"alpnProtocols"`
 		TLSCertificateSDSSecretConfigs []struct{ Name string }
 		// CombinedValidationContext has the names of which a server's certificate needs one.

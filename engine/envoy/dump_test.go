@@ -146,6 +146,7 @@ func TestReceive(t *testing.T) {
 	}{
 		{"whom a policy allows", "reviews-v2-cluster-1", "productpage", mutual, nil, envoy.Yes, allows, ""},
 		{"whom none allows", "reviews-v2-cluster-1", "details", mutual, nil, envoy.No, "", ""},
+		{"TLS without a certificate", "reviews-v2-cluster-1", "productpage", envoy.Incoming{Port: 9080, TLS: true, NoCertificate: true, ALPN: []string{"istio"}}, nil, envoy.Yes, "", "filter chain 0.0.0.0_9080 for port 9080 takes only TLS with a certificate of the caller"},
 		{"without an identity", "reviews-v2-cluster-1", "productpage", plain, nil, envoy.No, "", ""},
 		{"whom a policy denies", "reviews-v1-cluster-1", "productpage", mutual, nil, envoy.No, denies, ""},
 		{"whom it does not deny", "reviews-v1-cluster-1", "productpage", mutual, map[string]string{"x-trial": "yes"}, envoy.Yes, allows, ""},

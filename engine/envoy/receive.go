@@ -11,10 +11,10 @@ type Incoming struct {
 	// Address and Port are where the pod listens. The address is empty if it is not known.
 	Address string
 	Port    uint32
-	// TLS, with SNI and ALPN, as the other proxy connects.
-	TLS  bool
-	SNI  string
-	ALPN []string
+	// TLS, with SNI and ALPN, as the other proxy connects. NoCertificate: it shows none of its own.
+	TLS, NoCertificate bool
+	SNI                string
+	ALPN               []string
 	// Principal is the SPIFFE ID in the certificate of the caller, which is known where TLS ends.
 	Principal string
 	// Plain are the protocols of connections without TLS, as a proxy detects them: http/1.1 for requests.
@@ -61,6 +61,9 @@ func (c *Config) Receive(in Incoming, r Request) Received {
 		return out
 	case !in.TLS && endsTLS:
 		out.Stopped = fmt.Sprintf("filter chain %s for port %d takes only TLS", chain.Name, in.Port)
+		return out
+	case in.NoCertificate && chain.TransportSocket.TypedConfig.RequireClientCertificate:
+		out.Stopped = fmt.Sprintf("filter chain %s for port %d takes only TLS with a certificate of the caller", chain.Name, in.Port)
 		return out
 	case !endsTLS:
 		r.Principal = ""

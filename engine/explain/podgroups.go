@@ -33,6 +33,9 @@ type podGroup struct {
 	// others are Destinations in front of the same pods whose AccessPolicies decide about calls to them, where none selects the
 	// Destination itself: a mesh applies what is allowed on one service to all of its pods.
 	others []*snapshot.DestinationPlan
+	// also are Destinations in front of the same pods whose AccessPolicies let in what those on the Destination itself do not: pods take
+	// what is allowed on any of their services, as they see only their own ports.
+	also []*snapshot.DestinationPlan
 	// guard is what users wrote about them; nil for nothing.
 	guard snapshot.Guard
 }
@@ -44,8 +47,8 @@ func (o *outside) podGroups(d *snapshot.DestinationPlan, port uint32, with map[s
 	if k == nil {
 		return []*podGroup{{port: port}}
 	}
-	others := o.othersInFront(d)
-	labelsOf := o.podLabels(d, len(others) > 0)
+	others, also := o.othersInFront(d), o.alsoInFront(d)
+	labelsOf := o.podLabels(d, len(others)+len(also) > 0)
 	var groups []*podGroup
 	var labels [][]map[string]string
 	for i := range k.EndpointSubsets {
@@ -62,7 +65,7 @@ func (o *outside) podGroups(d *snapshot.DestinationPlan, port uint32, with map[s
 			group := podGroup{port: number, bare: part.NoProxy && !part.Machines && !part.Ambient, machines: part.Machines, withoutIdentity: part.NoProxy && part.Machines}
 			group.ambient = ambientMode(k, part)
 			if group.pastProxy = pastProxyAt(part, number); group.pastProxy == "" && !group.bare {
-				group.others = selecting(others, pod)
+				group.others, group.also = selecting(others, pod), selecting(also, pod)
 			}
 			group.plain = traitsOf(d.Mesh, pod).Plain
 			at := slices.IndexFunc(groups, func(g *podGroup) bool {
@@ -90,7 +93,7 @@ func (o *outside) podGroups(d *snapshot.DestinationPlan, port uint32, with map[s
 // isLike reports whether two groups differ in their pods only.
 func (g *podGroup) isLike(o *podGroup) bool {
 	return g.port == o.port && g.bare == o.bare && g.ambient == o.ambient && g.machines == o.machines && g.withoutIdentity == o.withoutIdentity &&
-		g.pastProxy == o.pastProxy && g.plain == o.plain && slices.Equal(g.others, o.others)
+		g.pastProxy == o.pastProxy && g.plain == o.plain && slices.Equal(g.others, o.others) && slices.Equal(g.also, o.also)
 }
 
 // traitsOf are what labels of pods of a mesh say about calls to them.
@@ -141,11 +144,43 @@ func (o *outside) addRestricted(d *snapshot.DestinationPlan) {
 // othersInFront are the Destinations in whose namespace a Destination is, and on which AccessPolicies are in force, if none is on
 // itself.
 func (o *outside) othersInFront(d *snapshot.DestinationPlan) []*snapshot.DestinationPlan {
-	k := d.Destination.Spec.KubeService
-	if k == nil || d.Mesh == nil || d.Mesh.Dialect.ByAccount || len(d.Access) > 0 || d.Open() != snapshot.OpenByDefault && d.Open() != snapshot.OpenNot {
+	if len(d.Access) > 0 {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(o.restricted[podNamespace{k.Ref.ClusterName, k.Ref.Namespace}]), func(other *snapshot.DestinationPlan) bool { return other.Mesh.Ref != d.Mesh.Ref })
+	return o.restrictedBeside(d)
+}
+
+// alsoInFront are those on which AccessPolicies are in force where some are on the Destination itself.
+func (o *outside) alsoInFront(d *snapshot.DestinationPlan) []*snapshot.DestinationPlan {
+	if len(d.Access) == 0 || d.Open() != snapshot.OpenNot {
+		return nil
+	}
+	return o.restrictedBeside(d)
+}
+
+// restrictedBeside are the Destinations on which AccessPolicies are in force and that may select pods of another one.
+func (o *outside) restrictedBeside(d *snapshot.DestinationPlan) []*snapshot.DestinationPlan {
+	k := d.Destination.Spec.KubeService
+	if k == nil || d.Mesh == nil || d.Mesh.Dialect.ByAccount || d.Open() != snapshot.OpenByDefault && d.Open() != snapshot.OpenNot {
+		return nil
+	}
+	var out []*snapshot.DestinationPlan
+	for _, other := range o.restricted[podNamespace{k.Ref.ClusterName, k.Ref.Namespace}] {
+		if other != d && other.Mesh.Ref == d.Mesh.Ref && mayShare(k.WorkloadSelectorLabels, other.Destination.Spec.KubeService.WorkloadSelectorLabels) {
+			out = append(out, other)
+		}
+	}
+	return out
+}
+
+// mayShare reports whether a pod may have the labels of two selectors.
+func mayShare(a, b map[string]string) bool {
+	for key, value := range a {
+		if other, both := b[key]; both && other != value {
+			return false
+		}
+	}
+	return true
 }
 
 // closedInFront reports whether AccessPolicies on other services decide about calls to pods of a Destination.
@@ -248,11 +283,22 @@ func (g *podGroup) local() bool { return g.bare || g.machines || g.ambient != ""
 // allows is what AccessPolicies decide about a call to pods of a group: those on the Destination, or else those on others in front
 // of the pods, of which one that allows it is enough.
 func (g *podGroup) allows(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, call *snapshot.Call) access.Decision {
-	if len(g.others) == 0 {
-		return access.Allows(d, from, call)
+	if len(g.others) > 0 {
+		return onAny(g.others, d, from, call)
 	}
+	own := access.Allows(d, from, call)
+	if len(g.also) > 0 && own.Open == "" && len(own.By) == 0 {
+		if also := onAny(g.also, d, from, call); len(also.By) > 0 {
+			return also
+		}
+	}
+	return own
+}
+
+// onAny is what AccessPolicies on some Destinations decide about a call to a pod of another one.
+func onAny(of []*snapshot.DestinationPlan, d *snapshot.DestinationPlan, from *snapshot.MeshPlan, call *snapshot.Call) access.Decision {
 	var rules []snapshot.EffectiveRule
-	for _, o := range g.others {
+	for _, o := range of {
 		rules = append(rules, access.RulesFor(o, from)...)
 	}
 	return access.Decide(d.Mesh, rules, call)

@@ -129,7 +129,7 @@ func (t *trace) toPod(o ProxyOutcome, cluster string, e envoy.Endpoint, c envoy.
 	case c.Doubt != "":
 		o.Verdict, o.Reason = Unknown, "not evaluated: "+c.Doubt
 	default:
-		in := envoy.Incoming{Address: e.Address, Port: e.Port, TLS: c.TLS, SNI: c.SNI, ALPN: c.ALPN, Connection: t.connection}
+		in := envoy.Incoming{Address: e.Address, Port: e.Port, TLS: c.TLS, NoCertificate: !c.Certificate, SNI: c.SNI, ALPN: c.ALPN, Connection: t.connection}
 		if !t.connection {
 			in.Plain = []string{"http/1.1"}
 		}

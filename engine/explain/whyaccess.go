@@ -126,12 +126,23 @@ func (q *query) decided(out Outcome, d *snapshot.DestinationPlan, port uint32, h
 		if text := lacksPort(d, port); one.Verdict == Unreachable && one.Endpoints != nil && *one.Endpoints == 0 && text != "" {
 			one.Reason, one.Change = text, nil
 		}
-		list = append(list, one)
+		list = merged(list, one)
 	}
 	if !slices.ContainsFunc(list, func(o Outcome) bool { return o.Verdict != list[0].Verdict || o.Reason != list[0].Reason }) {
 		list[0].Endpoints, list[0].some = out.Endpoints, false
 		return list[:1]
 	}
+	return list
+}
+
+// merged adds the outcome at some pods to those at others: where the same becomes of calls, it is one.
+func merged(list []Outcome, one Outcome) []Outcome {
+	at := slices.IndexFunc(list, func(o Outcome) bool { return o.Verdict == one.Verdict && o.Reason == one.Reason })
+	if at < 0 || list[at].Endpoints == nil || one.Endpoints == nil {
+		return append(list, one)
+	}
+	sum := *list[at].Endpoints + *one.Endpoints
+	list[at].Endpoints = &sum
 	return list
 }
 
