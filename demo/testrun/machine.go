@@ -54,15 +54,16 @@ func startMachine(ctx context.Context, name shard.Name) (m *machine, err error) 
 			return nil, err
 		}
 	}
-	m = &machine{shard: name, stopped: make(chan struct{})}
-	if m.guard, err = proc.NewGuard(); err != nil {
+	guard, err := proc.NewGuard()
+	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			m.guard.Close()
+			guard.Close()
 		}
 	}()
+	m = &machine{shard: name, stopped: make(chan struct{}), guard: guard}
 	if m.dir, err = os.MkdirTemp("", "testrun-"); err != nil {
 		return nil, err
 	}
