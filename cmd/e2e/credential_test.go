@@ -91,6 +91,7 @@ func (w *environment) usesAllPermissions() {
 		"meshconfigs.config.openservicemesh.io", "httproutegroups.specs.smi-spec.io", "tcproutes.specs.smi-spec.io",
 		"traffictargets.access.smi-spec.io", "trafficsplits.split.smi-spec.io",
 		"httproutes.gateway.networking.k8s.io", "grpcroutes.gateway.networking.k8s.io", "tcproutes.gateway.networking.k8s.io", "tlsroutes.gateway.networking.k8s.io",
+		"gateways.gateway.networking.k8s.io", "listenersets.gateway.networking.k8s.io", "referencegrants.gateway.networking.k8s.io",
 		"federatedhosts.networking.mesh.gloo.solo.io", // which is for admission
 	}, slices.Collect(maps.Keys(absent)), "granted, but not served")
 	granted := slices.DeleteFunc(w.granted("cluster-2"), func(permission string) bool {
