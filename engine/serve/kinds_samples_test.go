@@ -1,6 +1,13 @@
 package serve
 
-import "github.com/meshctl/meshctl/engine/snapshot"
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
 
 // sample is an object of a kind and edits of it, as JSON merge patches.
 type sample struct {
@@ -136,7 +143,7 @@ var samples = map[snapshot.Kind]sample{
 	// The CustomResourceDefinitions of Open Service Mesh have no status.
 	snapshot.MeshConfig: {
 		object: `{"spec":{"sidecar":{"envoyImage":"first"}}}`, spec: `{"spec":{"sidecar":{"envoyImage":"edited-spec"}}}`,
-		seen: map[string]string{editLabels: seenLabel, editAnnotations: seenAnnotation, editSpec: "edited-spec"},
+		seen: map[string]string{editSpec: "edited-spec"},
 	},
 	snapshot.HTTPRouteGroup: {object: `{"spec":{"matches":[]}}`, spec: `{"spec":{"matches":[{"name":"edited"}]}}`},
 	snapshot.TCPRoute:       {object: `{"spec":{"matches":{}}}`, spec: `{"spec":{"matches":{"ports":[7]}}}`},
@@ -156,13 +163,52 @@ var samples = map[snapshot.Kind]sample{
 		`{"spec":{"workloadSelector":{"labels":{"app":"edited-spec"}}}}`, "edited-spec"),
 	snapshot.AuthorizationPolicy: byHand(`{"spec":{"selector":{"matchLabels":{"app":"first"}},"rules":[{}]}}`,
 		`{"spec":{"selector":{"matchLabels":{"app":"edited-spec"}}}}`, "edited-spec"),
-	// Only what serve wrote itself matters of these.
-	snapshot.Gateway: {
-		object: `{"spec":{"selector":{"app":"first"},"servers":[{"port":{"number":80,"name":"http","protocol":"HTTP"},"hosts":["first.example"]}]}}`,
-		spec:   `{"spec":{"selector":{"app":"edited"}}}`, status: condition,
-	},
-	snapshot.EnvoyFilter: {
-		object: `{"spec":{"workloadSelector":{"labels":{"app":"first"}},"configPatches":[]}}`,
-		spec:   `{"spec":{"workloadSelector":{"labels":{"app":"edited"}}}}`, status: condition,
-	},
+	snapshot.Gateway: byHand(`{"spec":{"selector":{"app":"first"},"servers":[{"port":{"number":80,"name":"http","protocol":"HTTP"},"hosts":["first.example"]}]}}`,
+		`{"spec":{"selector":{"app":"edited-spec"}}}`, "edited-spec"),
+	snapshot.EnvoyFilter:           bySelector(`"workloadSelector":{"labels":{"app":"%s"}},"configPatches":[]`),
+	snapshot.PeerAuthentication:    bySelector(`"selector":{"matchLabels":{"app":"%s"}},"mtls":{"mode":"STRICT"}`),
+	snapshot.RequestAuthentication: bySelector(`"selector":{"matchLabels":{"app":"%s"}}`),
+	snapshot.WasmPlugin:            bySelector(`"selector":{"matchLabels":{"app":"%s"}},"url":"oci://example.com/sample:1"`),
+	snapshot.TrafficExtension:      bySelector(`"selector":{"matchLabels":{"app":"%s"}},"wasm":{"url":"oci://example.com/sample:1"}`),
+	snapshot.WorkloadEntry:         bySelector(`"address":"10.7.7.7","labels":{"app":"%s"}`),
+
+	// Served with any fields here, and without a status.
+	snapshot.HTTPRoute:       loose(`"hostnames":["%s"]`),
+	snapshot.GRPCRoute:       loose(`"hostnames":["%s"]`),
+	snapshot.TLSRoute:        loose(`"hostnames":["%s"]`),
+	snapshot.GatewayTCPRoute: loose(`"parentRefs":[{"name":"%s"}]`),
+	snapshot.KubeGateway:     loose(`"gatewayClassName":"%s"`),
+	snapshot.ListenerSet:     loose(`"parentRef":{"name":"%s"}`),
+	snapshot.ReferenceGrant:  loose(`"from":[{"group":"gateway.networking.k8s.io","kind":"HTTPRoute","namespace":"%s"}],"to":[]`),
+
+	snapshot.Ingress: loose(`"ingressClassName":"%s","defaultBackend":{"service":{"name":"first","port":{"number":80}}}`),
+	// The controller cannot be edited, and nothing else is read.
+	snapshot.IngressClass: {object: `{"spec":{"controller":"example.com/first"}}`, seen: map[string]string{}},
+}
+
+// bySelector is byHand for a spec with a place for what is edited.
+func bySelector(spec string) sample {
+	spec = `{"spec":{` + spec + `}}`
+	return byHand(fmt.Sprintf(spec, "first"), fmt.Sprintf(spec, "edited-spec"), "edited-spec")
+}
+
+// loose is bySelector for a kind without a status.
+func loose(spec string) sample {
+	s := bySelector(spec)
+	s.status = ""
+	return s
+}
+
+// TestEachKindHasASample: a kind that is watched is edited by TestObjectsOfAnyKindAreEdited.
+func TestEachKindHasASample(t *testing.T) {
+	t.Parallel()
+	for _, kind := range watchedKinds() {
+		assert.Contains(t, samples, kind, "%s", kind)
+	}
+}
+
+// watchedKinds are those of both sides.
+func watchedKinds() []snapshot.Kind {
+	return append(snapshot.Kinds(snapshot.ManagementSide, snapshot.Watch|snapshot.Write),
+		snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write)...)
 }

@@ -37,7 +37,8 @@ func TestObjectsOfAnyKindAreEdited(t *testing.T) {
 	config, client := configOf(t, c), clientOf(t, c)
 	for kind := range samples {
 		switch kind {
-		case snapshot.MeshConfig, snapshot.HTTPRouteGroup, snapshot.TCPRoute, snapshot.TrafficTarget, snapshot.TrafficSplit:
+		case snapshot.MeshConfig, snapshot.HTTPRouteGroup, snapshot.TCPRoute, snapshot.TrafficTarget, snapshot.TrafficSplit,
+			snapshot.HTTPRoute, snapshot.GRPCRoute, snapshot.GatewayTCPRoute, snapshot.TLSRoute, snapshot.KubeGateway, snapshot.ListenerSet, snapshot.ReferenceGrant:
 			installLoose(t, config, kind)
 		}
 	}
@@ -46,12 +47,8 @@ func TestObjectsOfAnyKindAreEdited(t *testing.T) {
 	require.NoError(t, client.ApplyYAML(t.Context(), []byte(timeoutPolicy)))
 	until(t, "the first VirtualService", func() bool { return len(routes(t, client)) > 0 })
 
-	watched := append(snapshot.Kinds(snapshot.ManagementSide, snapshot.Watch|snapshot.Write),
-		snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write)...)
-	for _, kind := range watched {
-		s, ok := samples[kind]
-		require.True(t, ok, "%s is watched and has no sample", kind)
-		e.play(kind, s)
+	for _, kind := range watchedKinds() {
+		e.play(kind, samples[kind])
 	}
 	require.NotContains(t, e.log.String(), "cannot be processed")
 }

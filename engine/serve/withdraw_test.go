@@ -227,7 +227,7 @@ func (p *protection) most() {
 	wrong := release
 	wrong.Code = "00000000"
 	_, err := registration.Release(p.Context(), wrong)
-	require.ErrorContains(p, err, "has the code "+release.Code+", not 00000000")
+	require.ErrorContains(p, err, "have the code "+release.Code+", not 00000000")
 	assert.Equal(p, protected, p.policies())
 	_, err = registration.Release(p.Context(), release)
 	require.NoError(p, err)
