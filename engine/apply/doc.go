@@ -11,7 +11,7 @@
 //	unmet.go       what does not hold yet in a cluster that does not answer
 //	planes.go      what another management plane wrote, or we for another cluster
 //	withdraw.go    when objects that are no longer wanted are deleted
-//	reports.go     what is told of a cluster
+//	reports.go     what is reported of a cluster
 //	item.go        what is wanted for one object; content.go, its content
 //	queue.go       the order of writes
 //	crowd.go       statuses that change again and again

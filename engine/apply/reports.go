@@ -7,7 +7,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// reports are what is told of one cluster: its failures, and what was done there. The cluster's lock guards them.
+// reports are what is reported of one cluster: its failures, and what was done there. The cluster's lock guards them.
 type reports struct {
 	*shared
 	cluster string

@@ -160,24 +160,6 @@ func (g *podGroup) ofAmbient(d *snapshot.DestinationPlan, from *snapshot.MeshPla
 // answerFromAmbient answers for callers in ambient mode. Their proxy is ztunnel: no route and no setting of theirs is that of a policy,
 // and no gateway of another cluster takes what it sends.
 func (q *query) answerFromAmbient(out *Why, d *snapshot.DestinationPlan) {
-	port := q.choosePort(d)
-	if port != nil {
-		out.Protocol = snapshot.PortProtocol(*port)
-	}
-	out.Issues = q.issuesOf(d.Ref)
-	switch {
-	case d.Mesh == nil:
-		out.Verdict, out.Reason = Unreachable, "the mesh of "+d.Ref.Name+" is not known; see meshctl describe mesh"
-		return
-	case !reaches(q.mesh, d):
-		out.Verdict, out.Reason = Unreachable, q.unknownHost(d)
-		return
-	}
-	out.Host = hostFrom(q.mesh, d)
-	if port == nil {
-		out.Verdict, out.Reason = q.noPort(d)
-		return
-	}
 	out.NotEvaluated = append(out.NotEvaluated, "ztunnel, which is the proxy of the callers, and waypoints: TrafficPolicies, VirtualServices and DestinationRules have no effect on their requests")
 	if d.ThroughGateways(q.mesh) {
 		out.Verdict, out.Reason = Unreachable, "the callers are in ambient mode: ztunnel sends plain connections to the gateways of "+d.Mesh.Cluster+

@@ -166,8 +166,6 @@ func (x *Index) Why(from, to snapshot.Ref, request Request) *Why {
 		out.Verdict, out.Reason = Unknown, ignoring
 	case modeOf(q.workload) != "" && !modeOf(q.workload).IsAmbient() && canBeCalled(x, to):
 		out.Verdict, out.Reason = Unknown, "the callers are a "+modeText(modeOf(q.workload))+": where it sends requests is not followed"
-	case x.destinations[to] != nil && modeOf(q.workload).IsAmbient():
-		q.answerFromAmbient(out, x.destinations[to])
 	case x.virtualDestinations[to] != nil && modeOf(q.workload).IsAmbient():
 		out.Host, out.Issues = x.virtualDestinations[to].Hostname, q.issuesOf(to)
 		out.Verdict, out.Reason = Unknown, "the callers are in ambient mode: what ztunnel does with the host of a VirtualDestination is not followed"
@@ -204,6 +202,10 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 	out.Host = hostFrom(q.mesh, d)
 	if port == nil {
 		out.Verdict, out.Reason = q.noPort(d)
+		return
+	}
+	if modeOf(q.workload).IsAmbient() {
+		q.answerFromAmbient(out, d)
 		return
 	}
 	if answerEscaped(q, out, d) {
