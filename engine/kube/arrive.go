@@ -10,6 +10,14 @@ import (
 // Where that is more than its Budget allows, requests fail.
 func (c *Client) Hold(bytes int64) { c.meter.hold(bytes) }
 
+// Check returns a TooMuchError while the pause of the Budget lasts.
+func (c *Client) Check() error {
+	if c.meter == nil {
+		return nil
+	}
+	return c.meter.check()
+}
+
 // metered reports whether the Client has a Budget.
 func (l *Lister) metered() bool { return l.Client != nil && l.Client.meter != nil }
 

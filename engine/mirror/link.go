@@ -228,6 +228,40 @@ func (c *Connection) Replace(kind snapshot.Kind, objects []*Observed, resourceVe
 	})
 }
 
+// Follow handles what another process has in its mirror of an object.
+func (c *Connection) Follow(of ID, o Object) {
+	if c.event(of, o, false) {
+		c.link.tell(func(to Listener) { to.Changed(c, []ID{of}) })
+	}
+}
+
+// FollowAll says that Follow was called with all that the mirror of another process has of a kind, up to a version. Held reports
+// whether that has an object.
+func (c *Connection) FollowAll(kind snapshot.Kind, version uint64, held func(ID) bool) {
+	changed, complete := c.keep(kind, version, held)
+	c.link.tell(func(to Listener) {
+		if complete {
+			to.Changed(c, changed)
+		} else {
+			to.Relisted(c, kind)
+		}
+	})
+}
+
+// Refuse says why the API server rejects listing a kind; empty if it does not.
+func (c *Connection) Refuse(kind snapshot.Kind, why string) {
+	if c.refuse(kind, why) {
+		c.link.tell(func(to Listener) { to.Relisted(c, kind) })
+	}
+}
+
+// Absent says that the API server does not serve a kind.
+func (c *Connection) Absent(kind snapshot.Kind) {
+	if c.forget(kind) {
+		c.link.tell(func(to Listener) { to.Relisted(c, kind) })
+	}
+}
+
 func (c *Connection) object(kind snapshot.Kind, o *Observed) Object {
 	if o.err != nil {
 		c.link.tell(func(to Listener) { to.Incomparable(o.id(kind), o.err) })

@@ -176,6 +176,30 @@ func (m *Mirror) replace(kind snapshot.Kind, list map[ID]Object, version uint64)
 	return changed, complete
 }
 
+// keep removes of a kind what was not held at a version, and is not newer. It returns the ids that went, and whether the kind was
+// complete before.
+func (m *Mirror) keep(kind snapshot.Kind, version uint64, held func(ID) bool) (gone []ID, complete bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	complete = m.kinds[kind].Complete()
+	m.kinds[kind] = KindState{Listed: true}
+	m.seen[kind] = max(m.seen[kind], version)
+	for of, l := range m.objects {
+		if of.Kind == kind && l.Version <= version && !held(of) {
+			m.take(of)
+			gone = append(gone, of)
+		}
+	}
+	return gone, complete
+}
+
+// Seen is the newest version of a kind that a watch has delivered.
+func (m *Mirror) Seen(kind snapshot.Kind) uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.seen[kind]
+}
+
 // forget removes all objects of a kind that is no longer served. It reports whether that is news.
 func (m *Mirror) forget(kind snapshot.Kind) bool {
 	m.mu.Lock()

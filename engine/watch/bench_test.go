@@ -56,7 +56,7 @@ func filledSource(t testing.TB, clusters, services int) (*Source, []*clusterCach
 	require.NoError(t, err)
 	var caches []*clusterCache[snapshot.Cluster]
 	for i := range clusters {
-		state := newMember(fmt.Sprintf("cluster-%02d", i), sessionSettings{scheme: s.scheme}, s.options.Log, s.notify)
+		state := newMember(&snapshot.Cluster{Name: fmt.Sprintf("cluster-%02d", i)}, sessionSettings{scheme: s.scheme}, s.options.Log, s.notify)
 		p := managedCache(t, snapshot.Plane{Namespace: s.options.Namespace}, "", state.onChange)
 		fill(t, p, services)
 		owner := &session{cluster: state}

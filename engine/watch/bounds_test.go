@@ -245,7 +245,7 @@ func readOf(t *testing.T, s *lists) *reading {
 		probeTimeout: waittest.Limit(), silence: kube.DefaultSilence,
 		bounds: kube.Bounds{Answers: 8 << 20, Kept: 4 << 20, Events: 20_000, Pause: 300 * time.Millisecond, PauseMost: time.Second},
 	}
-	r.state = newMember("west", settings, slog.New(slog.DiscardHandler), func() { signal(r.changed) })
+	r.state = newMember(&snapshot.Cluster{Name: "west"}, settings, slog.New(slog.DiscardHandler), func() { signal(r.changed) })
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
 	t.Cleanup(func() {

@@ -21,19 +21,24 @@ type brokenObject struct {
 // DeepCopyObject returns o: nobody changes a broken object.
 func (o *brokenObject) DeepCopyObject() runtime.Object { return o }
 
-// brokenObjects lists the objects of the kind that cannot be processed, in no order.
+// brokenObjects implements feeder.
 func (f *feed[T]) brokenObjects(cluster string) []snapshot.Failure {
-	f.store.mu.Lock()
-	defer f.store.mu.Unlock()
+	return f.unprocessed(f.lister.Kind, cluster)
+}
+
+// unprocessed lists the objects that cannot be processed, in no order. The store is that of a kind in a cluster.
+func (s *store[T]) unprocessed(kind snapshot.Kind, cluster string) []snapshot.Failure {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var out []snapshot.Failure
-	for k, why := range f.broken {
+	for k, why := range s.broken {
 		message := "meshctl cannot process this object (" + why + ")"
-		if _, known := f.latest(k); !isNone(known) {
+		if _, known := s.latest(k); !isNone(known) {
 			message += "; it is used as it was before"
 		} else {
 			message += "; it is ignored"
 		}
-		ref := snapshot.Ref{Kind: f.lister.Kind, Cluster: cluster, Namespace: k.namespace, Name: k.name}
+		ref := snapshot.Ref{Kind: kind, Cluster: cluster, Namespace: k.namespace, Name: k.name}
 		out = append(out, snapshot.Failure{Ref: ref, Reason: snapshot.Reason{Code: snapshot.ObjectUnreadable, What: message}, Parents: []snapshot.Ref{ref}})
 	}
 	return out

@@ -35,7 +35,7 @@ func (s *Source) Freshness() []Freshness {
 	_, heard := s.management.quietest()
 	add("", heard, s.management.silences.Load())
 	for name, c := range s.clusters {
-		add(name, c.heard(), c.silences.Load())
+		add(name, c.heard(), c.silent())
 	}
 	slices.SortFunc(out, func(a, b Freshness) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	return out

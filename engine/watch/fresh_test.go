@@ -32,7 +32,7 @@ func TestAClusterOfWhichNothingComesIsFrozen(t *testing.T) {
 		pods, nodes := &sounding{of: snapshot.Pod, at: time.Now()}, &sounding{of: snapshot.Node, at: time.Now()}
 		cache := newClusterCache[snapshot.Cluster](nil, &mirror.Connection{}, func() {})
 		cache.feeds = []feeder{pods, nodes}
-		c := newMember("west", sessionSettings{silence: kube.DefaultSilence}, slog.New(slog.DiscardHandler), func() {})
+		c := newMember(&snapshot.Cluster{Name: "west"}, sessionSettings{silence: kube.DefaultSilence}, slog.New(slog.DiscardHandler), func() {})
 		s := &session{sessionSettings: c.settings, cluster: c, config: &rest.Config{Host: "https://west:6443"}}
 		c.active = &runningSession{session: s}
 		assert.Zero(t, c.heard(), "nothing was read yet")

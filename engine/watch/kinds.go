@@ -23,34 +23,71 @@ import (
 // detectors say what is read of objects beside what is always kept. They are read-only.
 var detectors = engine.Detectors()
 
-// newManagedCache prepares the feeds of a registered cluster: one line for each
-// list of snapshot.Cluster, which follows from the type of the objects. The seed is the
-// cluster with what was read of it before; of the kinds of meshes, the lists have the objects that the plane did not generate.
+// managedRead is what is read of one kind of a registered cluster.
+type managedRead struct {
+	kind snapshot.Kind
+	// strip removes in place what the engine does not read, and reports whether it reads the object at all.
+	strip func(snapshot.APIObject) bool
+	// add makes a cache watch the kind.
+	add func(c *clusterCache[snapshot.Cluster], seed *snapshot.Cluster) error
+}
+
+// readAs is the managedRead of a kind that is added with a lister made of labels.
+func readAs[T object](labels string, strip func(T) bool) managedRead {
+	return managedRead{kindOf[T](), stripAs(strip), func(c *clusterCache[snapshot.Cluster], seed *snapshot.Cluster) error {
+		return add(c, seed, &kube.Lister{Labels: labels}, strip)
+	}}
+}
+
+// stripAs is a function that strips objects of one type, for those of any. One of another type is not read.
+func stripAs[T object](strip func(T) bool) func(snapshot.APIObject) bool {
+	return func(o snapshot.APIObject) bool {
+		typed, ok := any(o).(T)
+		return ok && strip(typed)
+	}
+}
+
+// managedReads has one line for each list of snapshot.Cluster, which follows from the type of the objects. Of the kinds of meshes, the
+// lists have the objects that the plane did not generate.
+func managedReads(plane snapshot.Plane, cluster string, keep statuses) []managedRead {
+	issued := unless(keep, dropVerifiedAt)
+	reads := []managedRead{
+		readAs("", stripDeployment),
+		readAs("", stripDaemonSet),
+		readAs("", stripStatefulSet),
+		readAs("", stripReplicaSet),
+		readAs("", stripPod),
+		readAs("", stripService),
+		readAs("", stripEndpointSlice),
+		readAs("", stripNode),
+		readAs("", stripNamespace),
+		readAs(detectors.InjectorSelector(), stripWebhooks),
+		{snapshot.IssuedCertificate, stripAs(issued), func(c *clusterCache[snapshot.Cluster], seed *snapshot.Cluster) error {
+			return addMirrored(c, seed, &kube.Lister{}, all, issued)
+		}},
+		readAs("", stripOwn[*certificatesv1.CertificateRequest]),
+	}
+	byHand := func(labels map[string]string) bool { return !plane.Generated(labels, cluster) }
+	for _, dialect := range engine.Dialects() {
+		for _, kind := range slices.Sorted(maps.Keys(dialect.Reads)) {
+			strip := dialect.Reads[kind]
+			reads = append(reads, managedRead{kind, func(o snapshot.APIObject) bool { strip(o); return true }, func(c *clusterCache[snapshot.Cluster], seed *snapshot.Cluster) error {
+				return addOfMesh(c, seed, kind, byHand, strip)
+			}})
+		}
+	}
+	return reads
+}
+
+// newManagedCache prepares the feeds of a registered cluster. The seed is the cluster with what was read of it before.
 func newManagedCache(config *rest.Config, link *mirror.Link, scheme *runtime.Scheme, plane snapshot.Plane, seed *snapshot.Cluster, keep statuses, budget *kube.Budget, changed func()) (*clusterCache[snapshot.Cluster], error) {
 	client, err := newClient(config, wireScheme(scheme, snapshot.ManagedSide), runtime.ContentTypeProtobuf, budget)
 	if err != nil {
 		return nil, err
 	}
 	cache := newClusterCache[snapshot.Cluster](client, link.NewConnection(config, client, seed.Name, plane), changed)
-	byHand := func(labels map[string]string) bool { return !plane.Generated(labels, seed.Name) }
-	err = errors.Join(
-		add(cache, seed, &kube.Lister{}, stripDeployment),
-		add(cache, seed, &kube.Lister{}, stripDaemonSet),
-		add(cache, seed, &kube.Lister{}, stripStatefulSet),
-		add(cache, seed, &kube.Lister{}, stripReplicaSet),
-		add(cache, seed, &kube.Lister{}, stripPod),
-		add(cache, seed, &kube.Lister{}, stripService),
-		add(cache, seed, &kube.Lister{}, stripEndpointSlice),
-		add(cache, seed, &kube.Lister{}, stripNode),
-		add(cache, seed, &kube.Lister{}, stripNamespace),
-		add(cache, seed, &kube.Lister{Labels: detectors.InjectorSelector()}, stripWebhooks),
-		addMirrored(cache, seed, &kube.Lister{}, all, unless(keep, dropVerifiedAt)),
-		add(cache, seed, &kube.Lister{}, stripOwn[*certificatesv1.CertificateRequest]),
-	)
-	for _, dialect := range engine.Dialects() {
-		for _, kind := range slices.Sorted(maps.Keys(dialect.Reads)) {
-			err = errors.Join(err, addOfMesh(cache, seed, kind, byHand, dialect.Reads[kind]))
-		}
+	for _, read := range managedReads(plane, seed.Name, keep) {
+		err = errors.Join(err, read.add(cache, seed))
 	}
 	addUnread(cache, snapshot.ManagedSide)
 	addConfigMaps(cache, seed)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -14,7 +15,28 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// member is the state of one registered cluster, and the sessions that
+// registered is a cluster of a Source, however it is connected.
+type registered interface {
+	// current is the cluster as it is now, the same pointer until something changes, and its objects that cannot be processed.
+	current() (*snapshot.Cluster, []snapshot.Failure)
+	// isSettled reports whether the cluster was read, or has a reason not to be.
+	isSettled() bool
+	// heard is when the cluster last sent something about what it has sent nothing about for longest; zero before everything was read.
+	heard() time.Time
+	// silent is how many watches were ended because they delivered nothing.
+	silent() int64
+	// writers is the way there for those who write.
+	writers() *mirror.Link
+	// renewed says that the configuration has another credential, and setCredential which.
+	renewed()
+	setCredential(fingerprint string)
+	// setUnusable says why the cluster cannot be used. What was read before stays.
+	setUnusable(domain, reason string)
+	// stop ends all that runs, and does not wait for it.
+	stop()
+}
+
+// member is the state of one cluster that is read directly, and the sessions that
 // keep it up to date. At most two sessions run at a time: the active one, and a
 // candidate with a newer credential that has not read everything yet.
 type member struct {
@@ -64,8 +86,10 @@ func (r *runningSession) stop() {
 	}
 }
 
-func newMember(name string, settings sessionSettings, log *slog.Logger, notify func()) *member {
-	m := &member{settings: settings, log: log.With("cluster", name), notify: notify, dirty: true, next: snapshot.Cluster{Name: name}}
+// newMember prepares the state of a cluster; the seed is what was known of it before.
+func newMember(seed *snapshot.Cluster, settings sessionSettings, log *slog.Logger, notify func()) *member {
+	m := &member{settings: settings, log: log.With("cluster", seed.Name), notify: notify, dirty: true, next: *seed}
+	m.next.Sync = min(m.next.Sync, snapshot.Stale)
 	m.next.SetReading()
 	return m
 }
@@ -217,10 +241,8 @@ func (m *member) freeze(s *session, reason string, err error) {
 
 func (m *member) setFrozen(reason string) {
 	m.settled = true
-	m.next.Sync, m.next.Reason, m.next.Reading = snapshot.Unsynced, reason, false
-	if m.cache != nil {
-		m.next.Sync = snapshot.Stale
-	}
+	m.next.Reason, m.next.Reading = reason, false
+	m.next.Sync = min(m.next.Sync, snapshot.Stale)
 }
 
 // setReading says of a cluster that is not settled yet that it answers.
@@ -251,7 +273,7 @@ func (m *member) update(f func() bool) {
 	newState := m.next.Sync != before.Sync || m.next.Reason != before.Reason
 	changed = changed && (newState || m.next.Domain != before.Domain || m.next.Credential != before.Credential || m.cache != cache)
 	if newState && m.settled {
-		m.logState()
+		logSync(m.log, m.next)
 	}
 	m.dirty = m.dirty || changed
 	m.mu.Unlock()
@@ -260,13 +282,18 @@ func (m *member) update(f func() bool) {
 	}
 }
 
-func (m *member) logState() {
-	if m.next.Sync == snapshot.Synced {
-		m.log.Info("cluster is synced")
+// logSync logs the state of a cluster that is another than before.
+func logSync(log *slog.Logger, c snapshot.Cluster) {
+	if c.Sync == snapshot.Synced {
+		log.Info("cluster is synced")
 		return
 	}
-	m.log.Warn("cluster is "+m.next.Sync.String()+"; nothing is written there", "reason", m.next.Reason)
+	log.Warn("cluster is "+c.Sync.String()+"; nothing is written there", "reason", c.Reason)
 }
+
+func (m *member) silent() int64 { return m.silences.Load() }
+
+func (m *member) writers() *mirror.Link { return &m.link }
 
 func (m *member) isSettled() bool {
 	m.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -79,7 +80,7 @@ type Source struct {
 	group  sync.WaitGroup
 
 	mu       sync.Mutex
-	clusters map[string]*member
+	clusters map[string]registered
 	failures []snapshot.Failure
 	roots    []*snapshot.VirtualMeshRoots
 	input    inputCache
@@ -98,7 +99,7 @@ func New(o Options) (*Source, error) {
 	o.Silence = cmp.Or(o.Silence, kube.DefaultSilence)
 	s := &Source{
 		options: o, changed: make(chan struct{}, 1), progress: make(chan struct{}, 1),
-		scheme: scheme.New(), clusters: map[string]*member{},
+		scheme: scheme.New(), clusters: map[string]registered{},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	var err error
@@ -158,23 +159,66 @@ func (s *Source) Set(name, domain string, config *rest.Config, err error) {
 	if s.ctx.Err() != nil {
 		return
 	}
-	c := s.clusters[name]
-	if c == nil {
-		settings := sessionSettings{
-			scheme: s.scheme, plane: snapshot.Plane{Namespace: s.options.Namespace, ID: s.options.PlaneID},
-			probeInterval: s.options.ProbeInterval, probeTimeout: s.options.ProbeTimeout, silence: s.options.Silence, bounds: s.options.Bounds,
-			keep: statuses(s.options.Statuses),
-		}
-		c = newMember(name, settings, s.options.Log, s.notify)
-		s.clusters[name] = c
+	m, direct := s.clusters[name].(*member)
+	if !direct {
+		m = newMember(s.seed(name), s.sessionSettings(), s.options.Log, s.notify)
+		s.replace(name, m)
 	}
 	switch {
 	case err != nil:
-		c.setUnusable(domain, err.Error())
+		m.setUnusable(domain, err.Error())
 	case config == nil:
-		c.setUnusable(domain, "it has no credential")
+		m.setUnusable(domain, "it has no credential")
 	default:
-		c.connect(s.ctx, &s.group, domain, config)
+		m.connect(s.ctx, &s.group, domain, config)
+	}
+}
+
+// SetRemote adds a cluster that its agent reads and reports to the Remote, and to which requests are sent by a transport; or says that a
+// cluster is read that way from now on. What was read before stays until the agent has reported everything.
+func (s *Source) SetRemote(name, domain string, transport http.RoundTripper) (*Remote, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.ctx.Err(); err != nil {
+		return nil, err
+	}
+	r, remote := s.clusters[name].(*Remote)
+	if !remote {
+		var err error
+		if r, err = newRemote(s.seed(name), s.sessionSettings(), transport, s.options.Log, s.notify); err != nil {
+			return nil, err
+		}
+		s.replace(name, r)
+		ctx, cancel := context.WithCancel(s.ctx)
+		r.cancel = cancel
+		s.group.Go(func() { r.run(ctx) })
+	}
+	r.setDomain(domain)
+	return r, nil
+}
+
+// seed is what is known of a cluster, under the lock.
+func (s *Source) seed(name string) *snapshot.Cluster {
+	if c := s.clusters[name]; c != nil {
+		known, _ := c.current()
+		return known
+	}
+	return &snapshot.Cluster{Name: name}
+}
+
+// replace connects a cluster in another way, under the lock.
+func (s *Source) replace(name string, by registered) {
+	if c := s.clusters[name]; c != nil {
+		c.stop()
+	}
+	s.clusters[name] = by
+}
+
+func (s *Source) sessionSettings() sessionSettings {
+	return sessionSettings{
+		scheme: s.scheme, plane: snapshot.Plane{Namespace: s.options.Namespace, ID: s.options.PlaneID},
+		probeInterval: s.options.ProbeInterval, probeTimeout: s.options.ProbeTimeout, silence: s.options.Silence, bounds: s.options.Bounds,
+		keep: statuses(s.options.Statuses),
 	}
 }
 
@@ -186,7 +230,7 @@ func (s *Source) Link(name string) *mirror.Link {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.clusters[name]; c != nil {
-		return &c.link
+		return c.writers()
 	}
 	return nil
 }

@@ -1,0 +1,239 @@
+// Package agent is the side of the relay in a cluster: it dials the hub, reports the cluster, and carries out the hub's requests with
+// its own credential, which never leaves the cluster.
+//
+//	agent.go     connections, and how long to wait between two
+//	replica.go   what is reported
+//	exchange.go  requests that are carried out, and those that are refused
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/relay"
+	"github.com/meshctl/meshctl/engine/relay/pump"
+	"github.com/meshctl/meshctl/engine/relay/relayv1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/watch"
+)
+
+// Options configure an Agent. All but Log, Dial and Redial are required.
+type Options struct {
+	// Cluster is the name with which the cluster is registered, and UID that of its namespace kube-system.
+	Cluster, UID string
+	// Plane is the management plane that the agent obeys.
+	Plane snapshot.Plane
+	// Config is how to reach the cluster.
+	Config *rest.Config
+	// Hub is HOST:PORT of the hub, and Dial how to connect: its options have the credentials.
+	Hub  string
+	Dial []grpc.DialOption
+	// Version is that of the software.
+	Version string
+	// Log receives what happens to connections; slog.Default() if nil.
+	Log *slog.Logger
+	// Redial is the first pause before the hub is dialled again, and RedialMost the longest; 1 s and 60 s if zero.
+	Redial, RedialMost time.Duration
+	// Local are further options of what reads the cluster.
+	Local watch.LocalOptions
+}
+
+// Agent speaks for a cluster.
+type Agent struct {
+	options     Options
+	incarnation string
+	local       *watch.Local
+	replica     *replica
+	exchanger   *exchanger
+}
+
+// New prepares an Agent. It does no I/O.
+func New(o Options) (*Agent, error) {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Redial == 0 {
+		o.Redial = time.Second
+	}
+	if o.RedialMost == 0 {
+		o.RedialMost = time.Minute
+	}
+	o.Local.Name, o.Local.Plane, o.Local.Config, o.Local.Log = o.Cluster, o.Plane, o.Config, o.Log
+	exchanger, err := newExchanger(o.Config, rules{cluster: o.Cluster, plane: o.Plane})
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", o.Cluster, err)
+	}
+	local := watch.NewLocal(o.Local)
+	return &Agent{options: o, incarnation: rand.Text(), local: local, replica: newReplica(local, o.Log), exchanger: exchanger}, nil
+}
+
+// Run speaks for the cluster until ctx ends.
+func (a *Agent) Run(ctx context.Context) {
+	var group sync.WaitGroup
+	group.Go(func() { a.local.Run(ctx) })
+	group.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-a.local.Changed():
+				pump.Signal(a.replica.signal)
+			}
+		}
+	})
+	failures := 0
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := a.connect(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		if time.Since(began) > a.options.RedialMost {
+			failures = 0
+		}
+		failures++
+		pause := kube.Backoff(a.options.Redial, a.options.RedialMost, failures)
+		a.options.Log.Warn("the hub is not connected; trying again", "hub", a.options.Hub, "reason", status.Convert(err).Message(), "pause", pause)
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+	group.Wait()
+}
+
+// errEnded: the hub ended a stream in good order.
+var errEnded = errors.New("the hub ended the stream")
+
+// connect speaks with the hub until one of the streams ends.
+func (a *Agent) connect(ctx context.Context) error {
+	conn, err := grpc.NewClient(a.options.Hub, append([]grpc.DialOption{
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),
+	}, a.options.Dial...)...)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	client := relayv1.NewRelayClient(conn)
+	var group sync.WaitGroup
+	group.Go(func() { end(a.report(ctx, client)) })
+	group.Go(func() { end(a.exchange(ctx, client)) })
+	<-ctx.Done()
+	_ = conn.Close()
+	group.Wait()
+	return context.Cause(ctx)
+}
+
+func (a *Agent) hello() *relayv1.Hello {
+	return &relayv1.Hello{
+		OldestProtocol: relay.Protocol, NewestProtocol: relay.Protocol, Version: a.options.Version, Incarnation: a.incarnation, ClusterUid: a.options.UID,
+	}
+}
+
+// obey returns an error if a hub is not the one to obey.
+func (a *Agent) obey(hello *relayv1.Hello) error {
+	switch {
+	case hello == nil:
+		return errors.New("the hub does not say who it is")
+	case a.options.Plane.ID != "" && hello.GetPlaneUid() != a.options.Plane.ID:
+		return fmt.Errorf("the hub is that of the management plane %q, and this agent is that of %q", hello.GetPlaneUid(), a.options.Plane.ID)
+	}
+	return nil
+}
+
+// stream is one half of a stream of the hub, as far as it is the same for all.
+type stream[Out, In any] struct {
+	send    func(*Out) error
+	receive func() (*In, error)
+	next    func() (*Out, bool)
+	beat    func() *Out
+	take    func(*In) error
+	signal  chan struct{}
+}
+
+// run passes frames in both directions until one fails.
+func (s stream[Out, In]) run(ctx context.Context) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	dog := pump.Watch(func() { end(fmt.Errorf("nothing arrived from the hub for %s", pump.Silence)) })
+	defer dog.Stop()
+	go func() {
+		for {
+			frame, err := s.receive()
+			if err == nil {
+				dog.Heard()
+				err = s.take(frame)
+			}
+			if err != nil {
+				end(err)
+				return
+			}
+		}
+	}()
+	err := pump.Run(ctx, s.signal, s.next, s.beat, s.send)
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+func (a *Agent) report(ctx context.Context, client relayv1.RelayClient) error {
+	in, err := client.Report(ctx)
+	if err != nil {
+		return err
+	}
+	if err := in.Send(&relayv1.Data{Frame: &relayv1.Data_Hello{Hello: a.hello()}}); err != nil {
+		_, err = in.Recv()
+		return err
+	}
+	first, err := in.Recv()
+	if err != nil {
+		return err
+	}
+	if err := a.obey(first.GetHello()); err != nil {
+		return err
+	}
+	a.options.Log.Info("reporting to the hub", "hub", a.options.Hub, "version", first.GetHello().GetVersion())
+	a.replica.begin()
+	return stream[relayv1.Data, relayv1.Feedback]{
+		send: in.Send, receive: in.Recv, next: a.replica.next, take: a.replica.receive, signal: a.replica.signal,
+		beat: func() *relayv1.Data { return &relayv1.Data{Frame: &relayv1.Data_Beat{Beat: &relayv1.Beat{}}} },
+	}.run(ctx)
+}
+
+func (a *Agent) exchange(ctx context.Context, client relayv1.RelayClient) error {
+	in, err := client.Exchange(ctx)
+	if err != nil {
+		return err
+	}
+	if err := in.Send(&relayv1.Answer{Hello: a.hello()}); err != nil {
+		_, err = in.Recv()
+		return err
+	}
+	first, err := in.Recv()
+	if err != nil {
+		return err
+	}
+	if err := a.obey(first.GetHello()); err != nil {
+		return err
+	}
+	a.exchanger.begin()
+	return stream[relayv1.Answer, relayv1.Request]{
+		send: in.Send, receive: in.Recv, next: a.exchanger.next, signal: a.exchanger.signal,
+		take: func(r *relayv1.Request) error { a.exchanger.receive(ctx, r); return nil },
+		beat: func() *relayv1.Answer { return &relayv1.Answer{Beat: &relayv1.Beat{}} },
+	}.run(ctx)
+}

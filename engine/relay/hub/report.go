@@ -1,0 +1,92 @@
+package hub
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/meshctl/meshctl/engine/relay/pump"
+	"github.com/meshctl/meshctl/engine/relay/relayv1"
+	"github.com/meshctl/meshctl/engine/watch"
+)
+
+var (
+	errReplaced = status.Error(codes.Aborted, "another stream of the agent of this cluster has begun")
+	errSilent   = status.Errorf(codes.Unavailable, "nothing arrived for %s", pump.Silence)
+)
+
+// Report implements relayv1.RelayServer.
+func (h *Hub) Report(stream grpc.BidiStreamingServer[relayv1.Data, relayv1.Feedback]) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	c, err := h.admit(stream.Context(), first.GetHello())
+	if err != nil {
+		return err
+	}
+	if err := stream.Send(&relayv1.Feedback{Frame: &relayv1.Feedback_Hello{Hello: h.hello()}}); err != nil {
+		return err
+	}
+	ctx, end := context.WithCancelCause(stream.Context())
+	defer end(nil)
+	frames, err := c.begin(end)
+	if err != nil {
+		return err
+	}
+	h.options.Log.Info("the agent of a cluster has connected", "cluster", c.name, "version", first.GetHello().GetVersion())
+	overdue := time.AfterFunc(h.options.Grace, frames.Overdue)
+	defer overdue.Stop()
+	signal := make(chan struct{}, 1)
+	go receive(stream, frames, signal, end)
+	err = pump.Run(ctx, signal, func() (*relayv1.Feedback, bool) {
+		frame := frames.Next()
+		return frame, frame != nil
+	}, func() *relayv1.Feedback {
+		return &relayv1.Feedback{Frame: &relayv1.Feedback_Beat{Beat: &relayv1.Beat{}}}
+	}, stream.Send)
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	h.options.Log.Info("the stream of an agent ended", "cluster", c.name, "reason", err)
+	// A reconnection must not be visible: the cluster is frozen if there is none for a time.
+	time.AfterFunc(h.options.Grace, func() { frames.Lost("its agent has no connection: " + status.Convert(err).Message()) })
+	return err
+}
+
+// receive takes frames until the stream ends.
+func receive(in grpc.BidiStreamingServer[relayv1.Data, relayv1.Feedback], frames *watch.RemoteStream, signal chan<- struct{}, end context.CancelCauseFunc) {
+	dog := pump.Watch(func() { end(errSilent) })
+	defer dog.Stop()
+	for {
+		frame, err := in.Recv()
+		if err != nil {
+			end(err)
+			return
+		}
+		dog.Heard()
+		if err := frames.Receive(frame); err != nil {
+			end(status.Errorf(codes.InvalidArgument, "%v", err))
+			return
+		}
+		pump.Signal(signal)
+	}
+}
+
+// stream is a stream of Report.
+type stream struct{ end context.CancelCauseFunc }
+
+// begin makes a stream that of the cluster; end ends it.
+func (c *cluster) begin(end context.CancelCauseFunc) (*watch.RemoteStream, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.remote == nil {
+		return nil, errRemoved
+	}
+	c.endStream(errReplaced)
+	c.stream = &stream{end}
+	return c.remote.Begin(), nil
+}

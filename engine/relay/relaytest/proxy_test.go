@@ -1,0 +1,117 @@
+package relaytest
+
+import (
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// proxy is between an agent and the hub, and ends connections at any byte.
+type proxy struct {
+	listener net.Listener
+	target   string
+
+	mu    sync.Mutex
+	open  map[net.Conn]bool
+	limit int
+	// passed counts bytes in both directions.
+	passed int
+}
+
+func newProxy(t *testing.T, target string) *proxy {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	p := &proxy{listener: listener, target: target, open: map[net.Conn]bool{}, limit: -1}
+	t.Cleanup(func() { _ = listener.Close(); p.cut() })
+	go func() {
+		for {
+			from, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go p.serve(from)
+		}
+	}()
+	return p
+}
+
+func (p *proxy) address() string { return p.listener.Addr().String() }
+
+func (p *proxy) serve(from net.Conn) {
+	to, err := net.Dial("tcp", p.target)
+	if err != nil {
+		_ = from.Close()
+		return
+	}
+	p.mu.Lock()
+	p.open[from], p.open[to] = true, true
+	p.mu.Unlock()
+	var group sync.WaitGroup
+	group.Go(func() { p.pass(from, to) })
+	group.Go(func() { p.pass(to, from) })
+	group.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.open, from)
+	delete(p.open, to)
+}
+
+func (p *proxy) pass(from, to net.Conn) {
+	defer to.Close()
+	defer from.Close()
+	buf := make([]byte, 4096)
+	for {
+		n, err := from.Read(buf)
+		n = p.allow(n)
+		if _, writeErr := to.Write(buf[:max(n, 0)]); writeErr != nil || err != nil || n < 0 {
+			return
+		}
+	}
+}
+
+// allow is how many of n bytes may pass; -1 once none may.
+func (p *proxy) allow(n int) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.passed += n
+	if p.limit < 0 {
+		return n
+	}
+	if n < p.limit {
+		p.limit -= n
+		return n
+	}
+	n, p.limit = p.limit, -1
+	p.close()
+	return n
+}
+
+// cut ends all connections.
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.close()
+}
+
+func (p *proxy) close() {
+	for conn := range p.open {
+		_ = conn.Close()
+	}
+}
+
+// cutAfter ends all connections once after a number of bytes.
+func (p *proxy) cutAfter(bytes int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.limit = bytes
+}
+
+// whole ends no connection any more.
+func (p *proxy) whole() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.limit = -1
+}

@@ -1,0 +1,334 @@
+// Package relaytest tests both sides of the relay with each other and with API servers.
+package relaytest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/waittest"
+	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
+	"github.com/meshctl/meshctl/engine/apply"
+	"github.com/meshctl/meshctl/engine/mirror"
+	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/relay/agent"
+	"github.com/meshctl/meshctl/engine/relay/hub"
+	"github.com/meshctl/meshctl/engine/relay/relayv1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/watch"
+)
+
+// world is a management cluster, a cluster west, and its agent, which dials the hub through a proxy.
+type world struct {
+	t          *testing.T
+	management *rest.Config
+	west       *rest.Config
+	plane      snapshot.Plane
+	log        *slog.Logger
+	proxy      *proxy
+	hub        *hub.Hub
+	// relayed reads west through the agent, and direct without it.
+	relayed, direct *watch.Source
+}
+
+// lines receives the logs of a test.
+type lines struct{ t *testing.T }
+
+func (l lines) Write(p []byte) (int, error) {
+	if l.t.Context().Err() == nil {
+		l.t.Log(strings.TrimSpace(string(p)))
+	}
+	return len(p), nil
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	servers := sandboxtest.APIServers(t, 2)
+	w := &world{t: t, log: slog.New(slog.NewTextHandler(lines{t}, nil)), plane: snapshot.Plane{Namespace: "gloo-mesh", ID: "plane-1"}}
+	for i, config := range []**rest.Config{&w.management, &w.west} {
+		var err error
+		*config, err = servers[i].Config()
+		require.NoError(t, err)
+		_, err = registration.InstallCRDs(t.Context(), *config)
+		require.NoError(t, err)
+		sandboxtest.MakeNamespace(t, *config, w.plane.Namespace)
+	}
+	w.hub = hub.New(hub.Options{
+		Identify: func(context.Context) (string, error) { return "west", nil }, Plane: w.plane.ID, Epoch: 1, Version: "test",
+		Grace: time.Second, Log: w.log,
+	})
+	server := grpc.NewServer()
+	relayv1.RegisterRelayServer(server, w.hub)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	w.proxy = newProxy(t, listener.Addr().String())
+	w.relayed, w.direct = w.source(), w.source()
+	require.NoError(t, w.hub.Add(w.relayed, "west", ""))
+	w.direct.Set("west", "", w.west, nil)
+	return w
+}
+
+// run runs something until the test ends.
+func (w *world) run(f func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	done := make(chan struct{})
+	go func() { defer close(done); f(ctx) }()
+	stop = sync.OnceFunc(func() { cancel(); <-done })
+	w.t.Cleanup(stop)
+	return stop
+}
+
+func (w *world) source() *watch.Source {
+	w.t.Helper()
+	source, err := watch.New(watch.Options{Management: w.management, Namespace: w.plane.Namespace, PlaneID: w.plane.ID, Log: slog.New(slog.DiscardHandler), Grace: time.Millisecond})
+	require.NoError(w.t, err)
+	w.run(func(ctx context.Context) { assert.NoError(w.t, source.Run(ctx)) })
+	return source
+}
+
+// agent starts an agent, and returns how to stop it.
+func (w *world) agent() (stop func()) {
+	w.t.Helper()
+	a, err := agent.New(agent.Options{
+		Cluster: "west", UID: "uid-west", Plane: w.plane, Config: w.west, Hub: w.proxy.address(), Version: "test", Log: w.log,
+		Dial: []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}, Redial: 10 * time.Millisecond, RedialMost: 200 * time.Millisecond,
+	})
+	require.NoError(w.t, err)
+	return w.run(a.Run)
+}
+
+// clusterOf is west as a source has it; nil before there is anything.
+func clusterOf(s *watch.Source) *snapshot.Cluster {
+	input := s.Input()
+	if input == nil {
+		return nil
+	}
+	for _, c := range input.Clusters {
+		if c.Name == "west" {
+			return c
+		}
+	}
+	return nil
+}
+
+// difference is the first difference between west as it is read through the agent and directly; empty if there is none.
+func (w *world) difference() string {
+	through, directly := clusterOf(w.relayed), clusterOf(w.direct)
+	switch {
+	case through == nil || directly == nil:
+		return "nothing was read yet"
+	case through.Sync != snapshot.Synced || directly.Sync != snapshot.Synced:
+		return fmt.Sprintf("it is %s (%s) through the agent, and %s directly", through.Sync, through.Reason, directly.Sync)
+	}
+	for kind, list := range through.Lists {
+		other := directly.List(kind)
+		if list.Len() != other.Len() {
+			return fmt.Sprintf("%d of %s instead of %d", list.Len(), kind, other.Len())
+		}
+		for i := range list.Len() {
+			if a, b := list.At(i), other.At(i); !equality.Semantic.DeepEqual(a, b) {
+				return fmt.Sprintf("%s: %v instead of %v", kind, a, b)
+			}
+		}
+	}
+	return w.differenceOfMirrors()
+}
+
+func (w *world) differenceOfMirrors() string {
+	through, directly := w.relayed.Link("west").State(), w.direct.Link("west").State()
+	if through.Conn == nil || directly.Conn == nil || through.Suspended {
+		return fmt.Sprintf("it cannot be written to: %v", through.Err)
+	}
+	objects := map[mirror.ID]mirror.Object{}
+	for of, o := range directly.Conn.All() {
+		objects[of] = o
+	}
+	count := 0
+	for of, o := range through.Conn.All() {
+		if count++; objects[of] != o {
+			return fmt.Sprintf("%v is %+v instead of %+v", of, o, objects[of])
+		}
+	}
+	if count != len(objects) {
+		return fmt.Sprintf("%d objects in the mirror instead of %d", count, len(objects))
+	}
+	for _, kind := range snapshot.Kinds(snapshot.ManagedSide, snapshot.Write) {
+		if a, b := through.Conn.State(kind), directly.Conn.State(kind); a != b {
+			return fmt.Sprintf("%s is %+v instead of %+v", kind, a, b)
+		}
+	}
+	return ""
+}
+
+// same waits until west is the same both ways.
+func (w *world) same() {
+	w.t.Helper()
+	last := ""
+	defer func() {
+		if w.t.Failed() {
+			w.t.Log("last difference: " + last)
+		}
+	}()
+	waittest.Until(w.t, "west is the same through the agent and directly", func() bool {
+		last = w.difference()
+		return last == ""
+	})
+}
+
+// edit changes something in west.
+func (w *world) edit(client kubernetes.Interface, chance *rand.Rand) {
+	w.t.Helper()
+	name := fmt.Sprintf("n%d", chance.IntN(8))
+	labels := map[string]string{"app": fmt.Sprintf("a%d", chance.IntN(5))}
+	ctx := w.t.Context()
+	var err error
+	switch chance.IntN(4) {
+	case 0:
+		_, err = client.CoreV1().Services("default").Create(ctx, &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80}}},
+		}, metav1.CreateOptions{})
+	case 1:
+		err = client.CoreV1().Services("default").Delete(ctx, name, metav1.DeleteOptions{})
+	case 2:
+		_, err = client.AppsV1().Deployments("default").Create(ctx, &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.DeploymentSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: labels},
+				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}},
+			},
+		}, metav1.CreateOptions{})
+	case 3:
+		err = client.AppsV1().Deployments("default").Delete(ctx, name, metav1.DeleteOptions{})
+	}
+	if !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
+		require.NoError(w.t, err)
+	}
+}
+
+// server writes certificates to west, through the agent, as serve does: not while it is frozen.
+type server struct {
+	w    *world
+	sink *apply.Sink
+
+	mu     sync.Mutex
+	wanted map[string]string
+}
+
+func (w *world) server() *server {
+	s := &server{w: w, sink: apply.New(apply.Options{Namespace: w.plane.Namespace, PlaneID: w.plane.ID, Log: slog.New(slog.DiscardHandler)}), wanted: map[string]string{}}
+	w.run(s.sink.Run)
+	s.sink.Set("west", w.relayed.Link("west"))
+	w.run(func(ctx context.Context) {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-w.relayed.Changed():
+				s.apply()
+			}
+		}
+	})
+	return s
+}
+
+func (s *server) want(name, org string) {
+	s.mu.Lock()
+	if org == "" {
+		delete(s.wanted, name)
+	} else {
+		s.wanted[name] = org
+	}
+	s.mu.Unlock()
+	s.apply()
+}
+
+func (s *server) apply() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := &snapshot.Output{Clusters: []string{"west"}}
+	if west := clusterOf(s.w.relayed); west == nil || west.Frozen() {
+		out.Frozen = out.Clusters
+	}
+	var parts []*snapshot.Part
+	for _, name := range slices.Sorted(maps.Keys(s.wanted)) {
+		parts = append(parts, &snapshot.Part{Key: name, Objects: []*snapshot.Object{{
+			Ref:     snapshot.Ref{Kind: snapshot.IssuedCertificate, Cluster: "west", Namespace: s.w.plane.Namespace, Name: name},
+			Content: &snapshot.Content{Spec: certificatesv1.IssuedCertificateSpec{Org: s.wanted[name]}},
+		}}})
+	}
+	out.Parts = snapshot.ListOf(parts)
+	s.sink.Apply(out)
+}
+
+// written waits until what is wanted stands in west, and nothing else.
+func (s *server) written() {
+	s.w.t.Helper()
+	waittest.Until(s.w.t, "what is wanted stands", func() bool {
+		west := clusterOf(s.w.direct)
+		found := map[string]string{}
+		for _, c := range west.IssuedCertificates {
+			found[c.Name] = c.Spec.Org
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return maps.Equal(found, s.wanted)
+	})
+}
+
+// TestRelayIsLikeADirectConnection: with connections that end at any moment, and both sides starting again, west is in the end what it
+// is when it is read directly, and what is to be written there is written.
+func TestRelayIsLikeADirectConnection(t *testing.T) {
+	t.Parallel()
+	seed := waittest.Seed(t)
+	chance := rand.New(rand.NewPCG(seed, 0))
+	w := newWorld(t)
+	client := sandboxtest.Clientset(t, w.west)
+	serving := w.server()
+	stop := w.agent()
+	w.same()
+	for range 30 {
+		for range chance.IntN(10) {
+			w.edit(client, chance)
+			serving.want(fmt.Sprintf("c%d", chance.IntN(5)), []string{"", "a", "b"}[chance.IntN(3)])
+		}
+		switch chance.IntN(4) {
+		case 0:
+			w.proxy.cut()
+		case 1:
+			w.proxy.cutAfter(chance.IntN(20_000))
+		case 2:
+			stop()
+			stop = w.agent()
+		}
+		if chance.IntN(4) == 0 {
+			w.proxy.whole()
+			w.same()
+			serving.written()
+		}
+	}
+	w.proxy.whole()
+	w.same()
+	serving.written()
+}
