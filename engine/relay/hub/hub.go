@@ -9,11 +9,14 @@ package hub
 import (
 	"context"
 	"crypto/rand"
+	"crypto/x509"
 	"log/slog"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/meshctl/meshctl/engine/relay"
@@ -21,10 +24,21 @@ import (
 	"github.com/meshctl/meshctl/engine/watch"
 )
 
-// Options configure a Hub. Identify is required.
+// Agents says who an agent is, by the certificates that it has shown, the first one its own. Nothing that it says of itself counts, but for
+// the UID of its cluster, which must be the one with which it was enrolled.
+type Agents interface {
+	// Admit is the cluster whose agent it is. An error says why it is not to be heard.
+	Admit(ctx context.Context, shown []*x509.Certificate, uid string) (cluster string, err error)
+	// Enroll issues a certificate for a token: the chain and all roots, in PEM.
+	Enroll(ctx context.Context, token string, request []byte, uid string) (cluster string, chain, roots []byte, err error)
+	// Renew issues a certificate for another key.
+	Renew(ctx context.Context, shown []*x509.Certificate, request []byte, uid string) (cluster string, chain, roots []byte, err error)
+}
+
+// Options configure a Hub. Agents is required.
 type Options struct {
-	// Identify is the cluster whose agent has made a request, by its certificate. Nothing that the agent says counts.
-	Identify func(context.Context) (cluster string, err error)
+	// Agents says who an agent is.
+	Agents Agents
 	// Plane is the UID of the management plane, and Epoch how often its leader has changed.
 	Plane string
 	Epoch uint64
@@ -54,8 +68,6 @@ type cluster struct {
 	mu sync.Mutex
 	// remote is nil until the cluster is registered here.
 	remote *watch.Remote
-	// uid is that of the cluster whose agent came first.
-	uid string
 	// stream is that of Report, or the last one; nil if there was none.
 	stream *stream
 }
@@ -133,12 +145,12 @@ func (h *Hub) hello() *relayv1.Hello {
 
 // admit is the cluster of whose agent a stream is that began with hello.
 func (h *Hub) admit(ctx context.Context, hello *relayv1.Hello) (*cluster, error) {
-	name, err := h.options.Identify(ctx)
-	if err != nil {
-		return nil, status.Errorf(codes.Unauthenticated, "%v", err)
-	}
 	if hello == nil {
 		return nil, status.Error(codes.InvalidArgument, "the first frame is no Hello")
+	}
+	name, err := h.options.Agents.Admit(ctx, shown(ctx), hello.GetClusterUid())
+	if err != nil {
+		return nil, status.Errorf(codes.Unauthenticated, "%v", err)
 	}
 	if hello.GetOldestProtocol() > relay.Protocol || hello.GetNewestProtocol() < relay.Protocol {
 		return nil, status.Errorf(codes.FailedPrecondition, "the agent of %s (version %s) speaks versions %d to %d of the relay protocol, and the hub version %d: upgrade the older one",
@@ -150,14 +162,38 @@ func (h *Hub) admit(ctx context.Context, hello *relayv1.Hello) (*cluster, error)
 	if c == nil {
 		return nil, status.Errorf(codes.PermissionDenied, "no cluster %s is registered to be reached through its agent", name)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.uid == "" {
-		c.uid = hello.GetClusterUid()
-	}
-	if c.uid != hello.GetClusterUid() {
-		return nil, status.Errorf(codes.PermissionDenied, "the agent of %s is in the cluster with UID %q, and was in that with %q: register the cluster again if it was made anew",
-			name, hello.GetClusterUid(), c.uid)
-	}
 	return c, nil
+}
+
+// shown are the certificates that the caller has shown; they were not verified.
+func shown(ctx context.Context) []*x509.Certificate {
+	caller, _ := peer.FromContext(ctx)
+	if caller == nil {
+		return nil
+	}
+	if info, ok := caller.AuthInfo.(credentials.TLSInfo); ok {
+		return info.State.PeerCertificates
+	}
+	return nil
+}
+
+// Enroll implements relayv1.RelayServer.
+func (h *Hub) Enroll(ctx context.Context, r *relayv1.EnrollRequest) (*relayv1.Certificate, error) {
+	cluster, chain, roots, err := h.options.Agents.Enroll(ctx, r.GetToken(), r.GetRequest(), r.GetClusterUid())
+	return h.certificate(cluster, chain, roots, err)
+}
+
+// Renew implements relayv1.RelayServer.
+func (h *Hub) Renew(ctx context.Context, r *relayv1.RenewRequest) (*relayv1.Certificate, error) {
+	cluster, chain, roots, err := h.options.Agents.Renew(ctx, shown(ctx), r.GetRequest(), r.GetClusterUid())
+	return h.certificate(cluster, chain, roots, err)
+}
+
+func (h *Hub) certificate(cluster string, chain, roots []byte, err error) (*relayv1.Certificate, error) {
+	if err != nil {
+		h.options.Log.Warn("an agent got no certificate", "reason", err)
+		return nil, status.Errorf(codes.PermissionDenied, "%v", err)
+	}
+	h.options.Log.Info("an agent got a certificate", "cluster", cluster)
+	return &relayv1.Certificate{Chain: chain, Roots: roots, PlaneUid: h.options.Plane, Cluster: cluster}, nil
 }

@@ -3,6 +3,7 @@ package relaytest
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -52,6 +53,13 @@ type world struct {
 	relayed, direct *watch.Source
 }
 
+// anybody is taken for the agent of west.
+type anybody struct{ hub.Agents }
+
+func (anybody) Admit(context.Context, []*x509.Certificate, string) (string, error) {
+	return "west", nil
+}
+
 // lines receives the logs of a test.
 type lines struct{ t *testing.T }
 
@@ -75,7 +83,7 @@ func newWorld(t *testing.T) *world {
 		sandboxtest.MakeNamespace(t, *config, w.plane.Namespace)
 	}
 	w.hub = hub.New(hub.Options{
-		Identify: func(context.Context) (string, error) { return "west", nil }, Plane: w.plane.ID, Epoch: 1, Version: "test",
+		Agents: anybody{}, Plane: w.plane.ID, Epoch: 1, Version: "test",
 		Grace: time.Second, Log: w.log,
 	})
 	server := grpc.NewServer()

@@ -82,7 +82,209 @@ func (x Written_Owner) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Written_Owner.Descriptor instead.
 func (Written_Owner) EnumDescriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{7, 0}
+	return file_relay_proto_rawDescGZIP(), []int{10, 0}
+}
+
+type EnrollRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Token string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
+	// A PKCS #10 request in PEM. The names that it asks for do not count: the token says whose the certificate is.
+	Request []byte `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
+	// The UID of the namespace kube-system of the agent's cluster.
+	ClusterUid    string `protobuf:"bytes,3,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
+	Version       string `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnrollRequest) Reset() {
+	*x = EnrollRequest{}
+	mi := &file_relay_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnrollRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnrollRequest) ProtoMessage() {}
+
+func (x *EnrollRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_relay_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnrollRequest.ProtoReflect.Descriptor instead.
+func (*EnrollRequest) Descriptor() ([]byte, []int) {
+	return file_relay_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *EnrollRequest) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *EnrollRequest) GetRequest() []byte {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+func (x *EnrollRequest) GetClusterUid() string {
+	if x != nil {
+		return x.ClusterUid
+	}
+	return ""
+}
+
+func (x *EnrollRequest) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+type RenewRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       []byte                 `protobuf:"bytes,1,opt,name=request,proto3" json:"request,omitempty"`
+	ClusterUid    string                 `protobuf:"bytes,2,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
+	Version       string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewRequest) Reset() {
+	*x = RenewRequest{}
+	mi := &file_relay_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewRequest) ProtoMessage() {}
+
+func (x *RenewRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_relay_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
+func (*RenewRequest) Descriptor() ([]byte, []int) {
+	return file_relay_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *RenewRequest) GetRequest() []byte {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+func (x *RenewRequest) GetClusterUid() string {
+	if x != nil {
+		return x.ClusterUid
+	}
+	return ""
+}
+
+func (x *RenewRequest) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+// Certificate is that of an agent, in PEM, and whom it is to trust.
+type Certificate struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The certificate first, then those above it.
+	Chain []byte `protobuf:"bytes,1,opt,name=chain,proto3" json:"chain,omitempty"`
+	// All roots that the hub may be known by.
+	Roots    []byte `protobuf:"bytes,2,opt,name=roots,proto3" json:"roots,omitempty"`
+	PlaneUid string `protobuf:"bytes,3,opt,name=plane_uid,json=planeUid,proto3" json:"plane_uid,omitempty"`
+	// The cluster's name, as it is registered.
+	Cluster       string `protobuf:"bytes,4,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Certificate) Reset() {
+	*x = Certificate{}
+	mi := &file_relay_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Certificate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Certificate) ProtoMessage() {}
+
+func (x *Certificate) ProtoReflect() protoreflect.Message {
+	mi := &file_relay_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Certificate.ProtoReflect.Descriptor instead.
+func (*Certificate) Descriptor() ([]byte, []int) {
+	return file_relay_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Certificate) GetChain() []byte {
+	if x != nil {
+		return x.Chain
+	}
+	return nil
+}
+
+func (x *Certificate) GetRoots() []byte {
+	if x != nil {
+		return x.Roots
+	}
+	return nil
+}
+
+func (x *Certificate) GetPlaneUid() string {
+	if x != nil {
+		return x.PlaneUid
+	}
+	return ""
+}
+
+func (x *Certificate) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
 }
 
 // Hello is the first frame of each side of each stream.
@@ -106,7 +308,7 @@ type Hello struct {
 
 func (x *Hello) Reset() {
 	*x = Hello{}
-	mi := &file_relay_proto_msgTypes[0]
+	mi := &file_relay_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -118,7 +320,7 @@ func (x *Hello) String() string {
 func (*Hello) ProtoMessage() {}
 
 func (x *Hello) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[0]
+	mi := &file_relay_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -131,7 +333,7 @@ func (x *Hello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hello.ProtoReflect.Descriptor instead.
 func (*Hello) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{0}
+	return file_relay_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Hello) GetOldestProtocol() uint32 {
@@ -194,7 +396,7 @@ type Name struct {
 
 func (x *Name) Reset() {
 	*x = Name{}
-	mi := &file_relay_proto_msgTypes[1]
+	mi := &file_relay_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -206,7 +408,7 @@ func (x *Name) String() string {
 func (*Name) ProtoMessage() {}
 
 func (x *Name) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[1]
+	mi := &file_relay_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -219,7 +421,7 @@ func (x *Name) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Name.ProtoReflect.Descriptor instead.
 func (*Name) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{1}
+	return file_relay_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Name) GetNamespace() string {
@@ -256,7 +458,7 @@ type Data struct {
 
 func (x *Data) Reset() {
 	*x = Data{}
-	mi := &file_relay_proto_msgTypes[2]
+	mi := &file_relay_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -268,7 +470,7 @@ func (x *Data) String() string {
 func (*Data) ProtoMessage() {}
 
 func (x *Data) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[2]
+	mi := &file_relay_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -281,7 +483,7 @@ func (x *Data) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Data.ProtoReflect.Descriptor instead.
 func (*Data) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{2}
+	return file_relay_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Data) GetFrame() isData_Frame {
@@ -427,7 +629,7 @@ type Ask struct {
 
 func (x *Ask) Reset() {
 	*x = Ask{}
-	mi := &file_relay_proto_msgTypes[3]
+	mi := &file_relay_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -439,7 +641,7 @@ func (x *Ask) String() string {
 func (*Ask) ProtoMessage() {}
 
 func (x *Ask) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[3]
+	mi := &file_relay_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -452,7 +654,7 @@ func (x *Ask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ask.ProtoReflect.Descriptor instead.
 func (*Ask) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{3}
+	return file_relay_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Ask) GetKind() string {
@@ -477,7 +679,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_relay_proto_msgTypes[4]
+	mi := &file_relay_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -489,7 +691,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[4]
+	mi := &file_relay_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -502,7 +704,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{4}
+	return file_relay_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Change) GetSequence() uint64 {
@@ -546,7 +748,7 @@ type Put struct {
 
 func (x *Put) Reset() {
 	*x = Put{}
-	mi := &file_relay_proto_msgTypes[5]
+	mi := &file_relay_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -558,7 +760,7 @@ func (x *Put) String() string {
 func (*Put) ProtoMessage() {}
 
 func (x *Put) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[5]
+	mi := &file_relay_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -571,7 +773,7 @@ func (x *Put) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Put.ProtoReflect.Descriptor instead.
 func (*Put) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{5}
+	return file_relay_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Put) GetName() *Name {
@@ -612,7 +814,7 @@ type Complete struct {
 
 func (x *Complete) Reset() {
 	*x = Complete{}
-	mi := &file_relay_proto_msgTypes[6]
+	mi := &file_relay_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -624,7 +826,7 @@ func (x *Complete) String() string {
 func (*Complete) ProtoMessage() {}
 
 func (x *Complete) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[6]
+	mi := &file_relay_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -637,7 +839,7 @@ func (x *Complete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Complete.ProtoReflect.Descriptor instead.
 func (*Complete) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{6}
+	return file_relay_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Complete) GetKind() string {
@@ -700,7 +902,7 @@ type Written struct {
 
 func (x *Written) Reset() {
 	*x = Written{}
-	mi := &file_relay_proto_msgTypes[7]
+	mi := &file_relay_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -712,7 +914,7 @@ func (x *Written) String() string {
 func (*Written) ProtoMessage() {}
 
 func (x *Written) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[7]
+	mi := &file_relay_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -725,7 +927,7 @@ func (x *Written) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Written.ProtoReflect.Descriptor instead.
 func (*Written) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{7}
+	return file_relay_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Written) GetVersion() uint64 {
@@ -828,7 +1030,7 @@ type ClusterState struct {
 
 func (x *ClusterState) Reset() {
 	*x = ClusterState{}
-	mi := &file_relay_proto_msgTypes[8]
+	mi := &file_relay_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -840,7 +1042,7 @@ func (x *ClusterState) String() string {
 func (*ClusterState) ProtoMessage() {}
 
 func (x *ClusterState) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[8]
+	mi := &file_relay_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -853,7 +1055,7 @@ func (x *ClusterState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterState.ProtoReflect.Descriptor instead.
 func (*ClusterState) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{8}
+	return file_relay_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ClusterState) GetSynced() bool {
@@ -919,7 +1121,7 @@ type Unread struct {
 
 func (x *Unread) Reset() {
 	*x = Unread{}
-	mi := &file_relay_proto_msgTypes[9]
+	mi := &file_relay_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -931,7 +1133,7 @@ func (x *Unread) String() string {
 func (*Unread) ProtoMessage() {}
 
 func (x *Unread) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[9]
+	mi := &file_relay_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -944,7 +1146,7 @@ func (x *Unread) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unread.ProtoReflect.Descriptor instead.
 func (*Unread) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{9}
+	return file_relay_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Unread) GetKind() string {
@@ -989,7 +1191,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_relay_proto_msgTypes[10]
+	mi := &file_relay_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1001,7 +1203,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[10]
+	mi := &file_relay_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1014,7 +1216,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{10}
+	return file_relay_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Problem) GetKind() string {
@@ -1062,7 +1264,7 @@ type Settled struct {
 
 func (x *Settled) Reset() {
 	*x = Settled{}
-	mi := &file_relay_proto_msgTypes[11]
+	mi := &file_relay_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1074,7 +1276,7 @@ func (x *Settled) String() string {
 func (*Settled) ProtoMessage() {}
 
 func (x *Settled) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[11]
+	mi := &file_relay_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1087,7 +1289,7 @@ func (x *Settled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settled.ProtoReflect.Descriptor instead.
 func (*Settled) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{11}
+	return file_relay_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Settled) GetGeneration() uint64 {
@@ -1115,7 +1317,7 @@ type Feedback struct {
 
 func (x *Feedback) Reset() {
 	*x = Feedback{}
-	mi := &file_relay_proto_msgTypes[12]
+	mi := &file_relay_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1127,7 +1329,7 @@ func (x *Feedback) String() string {
 func (*Feedback) ProtoMessage() {}
 
 func (x *Feedback) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[12]
+	mi := &file_relay_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1140,7 +1342,7 @@ func (x *Feedback) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Feedback.ProtoReflect.Descriptor instead.
 func (*Feedback) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{12}
+	return file_relay_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Feedback) GetFrame() isFeedback_Frame {
@@ -1256,7 +1458,7 @@ type Held struct {
 
 func (x *Held) Reset() {
 	*x = Held{}
-	mi := &file_relay_proto_msgTypes[13]
+	mi := &file_relay_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1268,7 +1470,7 @@ func (x *Held) String() string {
 func (*Held) ProtoMessage() {}
 
 func (x *Held) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[13]
+	mi := &file_relay_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1281,7 +1483,7 @@ func (x *Held) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Held.ProtoReflect.Descriptor instead.
 func (*Held) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{13}
+	return file_relay_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Held) GetKind() string {
@@ -1318,7 +1520,7 @@ type Have struct {
 
 func (x *Have) Reset() {
 	*x = Have{}
-	mi := &file_relay_proto_msgTypes[14]
+	mi := &file_relay_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1330,7 +1532,7 @@ func (x *Have) String() string {
 func (*Have) ProtoMessage() {}
 
 func (x *Have) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[14]
+	mi := &file_relay_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1343,7 +1545,7 @@ func (x *Have) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Have.ProtoReflect.Descriptor instead.
 func (*Have) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{14}
+	return file_relay_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Have) GetKind() string {
@@ -1377,7 +1579,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_relay_proto_msgTypes[15]
+	mi := &file_relay_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1389,7 +1591,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[15]
+	mi := &file_relay_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1402,7 +1604,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{15}
+	return file_relay_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Entry) GetName() *Name {
@@ -1430,7 +1632,7 @@ type Ack struct {
 
 func (x *Ack) Reset() {
 	*x = Ack{}
-	mi := &file_relay_proto_msgTypes[16]
+	mi := &file_relay_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1442,7 +1644,7 @@ func (x *Ack) String() string {
 func (*Ack) ProtoMessage() {}
 
 func (x *Ack) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[16]
+	mi := &file_relay_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1455,7 +1657,7 @@ func (x *Ack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ack.ProtoReflect.Descriptor instead.
 func (*Ack) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{16}
+	return file_relay_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Ack) GetSequence() uint64 {
@@ -1485,7 +1687,7 @@ type Reject struct {
 
 func (x *Reject) Reset() {
 	*x = Reject{}
-	mi := &file_relay_proto_msgTypes[17]
+	mi := &file_relay_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1497,7 +1699,7 @@ func (x *Reject) String() string {
 func (*Reject) ProtoMessage() {}
 
 func (x *Reject) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[17]
+	mi := &file_relay_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1510,7 +1712,7 @@ func (x *Reject) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reject.ProtoReflect.Descriptor instead.
 func (*Reject) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{17}
+	return file_relay_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Reject) GetKind() string {
@@ -1550,7 +1752,7 @@ type Beat struct {
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_relay_proto_msgTypes[18]
+	mi := &file_relay_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1562,7 +1764,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[18]
+	mi := &file_relay_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1575,7 +1777,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{18}
+	return file_relay_proto_rawDescGZIP(), []int{21}
 }
 
 // Goodbye ends a stream in good order.
@@ -1590,7 +1792,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_relay_proto_msgTypes[19]
+	mi := &file_relay_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1602,7 +1804,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[19]
+	mi := &file_relay_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1615,7 +1817,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{19}
+	return file_relay_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Goodbye) GetReason() string {
@@ -1651,7 +1853,7 @@ type Request struct {
 
 func (x *Request) Reset() {
 	*x = Request{}
-	mi := &file_relay_proto_msgTypes[20]
+	mi := &file_relay_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1663,7 +1865,7 @@ func (x *Request) String() string {
 func (*Request) ProtoMessage() {}
 
 func (x *Request) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[20]
+	mi := &file_relay_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1676,7 +1878,7 @@ func (x *Request) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Request.ProtoReflect.Descriptor instead.
 func (*Request) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{20}
+	return file_relay_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Request) GetHello() *Hello {
@@ -1754,7 +1956,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_relay_proto_msgTypes[21]
+	mi := &file_relay_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1766,7 +1968,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[21]
+	mi := &file_relay_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1779,7 +1981,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{21}
+	return file_relay_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Answer) GetHello() *Hello {
@@ -1849,7 +2051,23 @@ var File_relay_proto protoreflect.FileDescriptor
 
 const file_relay_proto_rawDesc = "" +
 	"\n" +
-	"\vrelay.proto\x12\x10meshctl.relay.v1\"\xe9\x01\n" +
+	"\vrelay.proto\x12\x10meshctl.relay.v1\"z\n" +
+	"\rEnrollRequest\x12\x14\n" +
+	"\x05token\x18\x01 \x01(\tR\x05token\x12\x18\n" +
+	"\arequest\x18\x02 \x01(\fR\arequest\x12\x1f\n" +
+	"\vcluster_uid\x18\x03 \x01(\tR\n" +
+	"clusterUid\x12\x18\n" +
+	"\aversion\x18\x04 \x01(\tR\aversion\"c\n" +
+	"\fRenewRequest\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\fR\arequest\x12\x1f\n" +
+	"\vcluster_uid\x18\x02 \x01(\tR\n" +
+	"clusterUid\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\"p\n" +
+	"\vCertificate\x12\x14\n" +
+	"\x05chain\x18\x01 \x01(\fR\x05chain\x12\x14\n" +
+	"\x05roots\x18\x02 \x01(\fR\x05roots\x12\x1b\n" +
+	"\tplane_uid\x18\x03 \x01(\tR\bplaneUid\x12\x18\n" +
+	"\acluster\x18\x04 \x01(\tR\acluster\"\xe9\x01\n" +
 	"\x05Hello\x12'\n" +
 	"\x0foldest_protocol\x18\x01 \x01(\rR\x0eoldestProtocol\x12'\n" +
 	"\x0fnewest_protocol\x18\x02 \x01(\rR\x0enewestProtocol\x12\x18\n" +
@@ -1980,8 +2198,10 @@ const file_relay_proto_rawDesc = "" +
 	"retryAfter\x12\x1a\n" +
 	"\bwarnings\x18\a \x03(\tR\bwarnings\x12\x14\n" +
 	"\x05error\x18\b \x01(\tR\x05error\x12*\n" +
-	"\x04beat\x18\t \x01(\v2\x16.meshctl.relay.v1.BeatR\x04beat2\xd0\x01\n" +
-	"\x05Relay\x12@\n" +
+	"\x04beat\x18\t \x01(\v2\x16.meshctl.relay.v1.BeatR\x04beat2\xe2\x02\n" +
+	"\x05Relay\x12H\n" +
+	"\x06Enroll\x12\x1f.meshctl.relay.v1.EnrollRequest\x1a\x1d.meshctl.relay.v1.Certificate\x12F\n" +
+	"\x05Renew\x12\x1e.meshctl.relay.v1.RenewRequest\x1a\x1d.meshctl.relay.v1.Certificate\x12@\n" +
 	"\x06Report\x12\x16.meshctl.relay.v1.Data\x1a\x1a.meshctl.relay.v1.Feedback(\x010\x01\x12@\n" +
 	"\x06Desire\x12\x1a.meshctl.relay.v1.Feedback\x1a\x16.meshctl.relay.v1.Data(\x010\x01\x12C\n" +
 	"\bExchange\x12\x18.meshctl.relay.v1.Answer\x1a\x19.meshctl.relay.v1.Request(\x010\x01B1Z/github.com/meshctl/meshctl/engine/relay/relayv1b\x06proto3"
@@ -1999,71 +2219,78 @@ func file_relay_proto_rawDescGZIP() []byte {
 }
 
 var file_relay_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_relay_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_relay_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_relay_proto_goTypes = []any{
-	(Written_Owner)(0),   // 0: meshctl.relay.v1.Written.Owner
-	(*Hello)(nil),        // 1: meshctl.relay.v1.Hello
-	(*Name)(nil),         // 2: meshctl.relay.v1.Name
-	(*Data)(nil),         // 3: meshctl.relay.v1.Data
-	(*Ask)(nil),          // 4: meshctl.relay.v1.Ask
-	(*Change)(nil),       // 5: meshctl.relay.v1.Change
-	(*Put)(nil),          // 6: meshctl.relay.v1.Put
-	(*Complete)(nil),     // 7: meshctl.relay.v1.Complete
-	(*Written)(nil),      // 8: meshctl.relay.v1.Written
-	(*ClusterState)(nil), // 9: meshctl.relay.v1.ClusterState
-	(*Unread)(nil),       // 10: meshctl.relay.v1.Unread
-	(*Problem)(nil),      // 11: meshctl.relay.v1.Problem
-	(*Settled)(nil),      // 12: meshctl.relay.v1.Settled
-	(*Feedback)(nil),     // 13: meshctl.relay.v1.Feedback
-	(*Held)(nil),         // 14: meshctl.relay.v1.Held
-	(*Have)(nil),         // 15: meshctl.relay.v1.Have
-	(*Entry)(nil),        // 16: meshctl.relay.v1.Entry
-	(*Ack)(nil),          // 17: meshctl.relay.v1.Ack
-	(*Reject)(nil),       // 18: meshctl.relay.v1.Reject
-	(*Beat)(nil),         // 19: meshctl.relay.v1.Beat
-	(*Goodbye)(nil),      // 20: meshctl.relay.v1.Goodbye
-	(*Request)(nil),      // 21: meshctl.relay.v1.Request
-	(*Answer)(nil),       // 22: meshctl.relay.v1.Answer
+	(Written_Owner)(0),    // 0: meshctl.relay.v1.Written.Owner
+	(*EnrollRequest)(nil), // 1: meshctl.relay.v1.EnrollRequest
+	(*RenewRequest)(nil),  // 2: meshctl.relay.v1.RenewRequest
+	(*Certificate)(nil),   // 3: meshctl.relay.v1.Certificate
+	(*Hello)(nil),         // 4: meshctl.relay.v1.Hello
+	(*Name)(nil),          // 5: meshctl.relay.v1.Name
+	(*Data)(nil),          // 6: meshctl.relay.v1.Data
+	(*Ask)(nil),           // 7: meshctl.relay.v1.Ask
+	(*Change)(nil),        // 8: meshctl.relay.v1.Change
+	(*Put)(nil),           // 9: meshctl.relay.v1.Put
+	(*Complete)(nil),      // 10: meshctl.relay.v1.Complete
+	(*Written)(nil),       // 11: meshctl.relay.v1.Written
+	(*ClusterState)(nil),  // 12: meshctl.relay.v1.ClusterState
+	(*Unread)(nil),        // 13: meshctl.relay.v1.Unread
+	(*Problem)(nil),       // 14: meshctl.relay.v1.Problem
+	(*Settled)(nil),       // 15: meshctl.relay.v1.Settled
+	(*Feedback)(nil),      // 16: meshctl.relay.v1.Feedback
+	(*Held)(nil),          // 17: meshctl.relay.v1.Held
+	(*Have)(nil),          // 18: meshctl.relay.v1.Have
+	(*Entry)(nil),         // 19: meshctl.relay.v1.Entry
+	(*Ack)(nil),           // 20: meshctl.relay.v1.Ack
+	(*Reject)(nil),        // 21: meshctl.relay.v1.Reject
+	(*Beat)(nil),          // 22: meshctl.relay.v1.Beat
+	(*Goodbye)(nil),       // 23: meshctl.relay.v1.Goodbye
+	(*Request)(nil),       // 24: meshctl.relay.v1.Request
+	(*Answer)(nil),        // 25: meshctl.relay.v1.Answer
 }
 var file_relay_proto_depIdxs = []int32{
-	1,  // 0: meshctl.relay.v1.Data.hello:type_name -> meshctl.relay.v1.Hello
-	4,  // 1: meshctl.relay.v1.Data.ask:type_name -> meshctl.relay.v1.Ask
-	5,  // 2: meshctl.relay.v1.Data.change:type_name -> meshctl.relay.v1.Change
-	7,  // 3: meshctl.relay.v1.Data.complete:type_name -> meshctl.relay.v1.Complete
-	19, // 4: meshctl.relay.v1.Data.beat:type_name -> meshctl.relay.v1.Beat
-	20, // 5: meshctl.relay.v1.Data.goodbye:type_name -> meshctl.relay.v1.Goodbye
-	9,  // 6: meshctl.relay.v1.Data.cluster:type_name -> meshctl.relay.v1.ClusterState
-	12, // 7: meshctl.relay.v1.Data.settled:type_name -> meshctl.relay.v1.Settled
-	6,  // 8: meshctl.relay.v1.Change.puts:type_name -> meshctl.relay.v1.Put
-	2,  // 9: meshctl.relay.v1.Change.removals:type_name -> meshctl.relay.v1.Name
-	2,  // 10: meshctl.relay.v1.Put.name:type_name -> meshctl.relay.v1.Name
+	4,  // 0: meshctl.relay.v1.Data.hello:type_name -> meshctl.relay.v1.Hello
+	7,  // 1: meshctl.relay.v1.Data.ask:type_name -> meshctl.relay.v1.Ask
+	8,  // 2: meshctl.relay.v1.Data.change:type_name -> meshctl.relay.v1.Change
+	10, // 3: meshctl.relay.v1.Data.complete:type_name -> meshctl.relay.v1.Complete
+	22, // 4: meshctl.relay.v1.Data.beat:type_name -> meshctl.relay.v1.Beat
+	23, // 5: meshctl.relay.v1.Data.goodbye:type_name -> meshctl.relay.v1.Goodbye
+	12, // 6: meshctl.relay.v1.Data.cluster:type_name -> meshctl.relay.v1.ClusterState
+	15, // 7: meshctl.relay.v1.Data.settled:type_name -> meshctl.relay.v1.Settled
+	9,  // 8: meshctl.relay.v1.Change.puts:type_name -> meshctl.relay.v1.Put
+	5,  // 9: meshctl.relay.v1.Change.removals:type_name -> meshctl.relay.v1.Name
+	5,  // 10: meshctl.relay.v1.Put.name:type_name -> meshctl.relay.v1.Name
 	0,  // 11: meshctl.relay.v1.Written.owner:type_name -> meshctl.relay.v1.Written.Owner
-	11, // 12: meshctl.relay.v1.ClusterState.problems:type_name -> meshctl.relay.v1.Problem
-	10, // 13: meshctl.relay.v1.ClusterState.unread:type_name -> meshctl.relay.v1.Unread
-	2,  // 14: meshctl.relay.v1.Unread.name:type_name -> meshctl.relay.v1.Name
-	2,  // 15: meshctl.relay.v1.Problem.name:type_name -> meshctl.relay.v1.Name
-	1,  // 16: meshctl.relay.v1.Feedback.hello:type_name -> meshctl.relay.v1.Hello
-	14, // 17: meshctl.relay.v1.Feedback.held:type_name -> meshctl.relay.v1.Held
-	15, // 18: meshctl.relay.v1.Feedback.have:type_name -> meshctl.relay.v1.Have
-	17, // 19: meshctl.relay.v1.Feedback.ack:type_name -> meshctl.relay.v1.Ack
-	19, // 20: meshctl.relay.v1.Feedback.beat:type_name -> meshctl.relay.v1.Beat
-	20, // 21: meshctl.relay.v1.Feedback.goodbye:type_name -> meshctl.relay.v1.Goodbye
-	16, // 22: meshctl.relay.v1.Have.entries:type_name -> meshctl.relay.v1.Entry
-	2,  // 23: meshctl.relay.v1.Entry.name:type_name -> meshctl.relay.v1.Name
-	18, // 24: meshctl.relay.v1.Ack.rejects:type_name -> meshctl.relay.v1.Reject
-	2,  // 25: meshctl.relay.v1.Reject.name:type_name -> meshctl.relay.v1.Name
-	1,  // 26: meshctl.relay.v1.Request.hello:type_name -> meshctl.relay.v1.Hello
-	19, // 27: meshctl.relay.v1.Request.beat:type_name -> meshctl.relay.v1.Beat
-	1,  // 28: meshctl.relay.v1.Answer.hello:type_name -> meshctl.relay.v1.Hello
-	19, // 29: meshctl.relay.v1.Answer.beat:type_name -> meshctl.relay.v1.Beat
-	3,  // 30: meshctl.relay.v1.Relay.Report:input_type -> meshctl.relay.v1.Data
-	13, // 31: meshctl.relay.v1.Relay.Desire:input_type -> meshctl.relay.v1.Feedback
-	22, // 32: meshctl.relay.v1.Relay.Exchange:input_type -> meshctl.relay.v1.Answer
-	13, // 33: meshctl.relay.v1.Relay.Report:output_type -> meshctl.relay.v1.Feedback
-	3,  // 34: meshctl.relay.v1.Relay.Desire:output_type -> meshctl.relay.v1.Data
-	21, // 35: meshctl.relay.v1.Relay.Exchange:output_type -> meshctl.relay.v1.Request
-	33, // [33:36] is the sub-list for method output_type
-	30, // [30:33] is the sub-list for method input_type
+	14, // 12: meshctl.relay.v1.ClusterState.problems:type_name -> meshctl.relay.v1.Problem
+	13, // 13: meshctl.relay.v1.ClusterState.unread:type_name -> meshctl.relay.v1.Unread
+	5,  // 14: meshctl.relay.v1.Unread.name:type_name -> meshctl.relay.v1.Name
+	5,  // 15: meshctl.relay.v1.Problem.name:type_name -> meshctl.relay.v1.Name
+	4,  // 16: meshctl.relay.v1.Feedback.hello:type_name -> meshctl.relay.v1.Hello
+	17, // 17: meshctl.relay.v1.Feedback.held:type_name -> meshctl.relay.v1.Held
+	18, // 18: meshctl.relay.v1.Feedback.have:type_name -> meshctl.relay.v1.Have
+	20, // 19: meshctl.relay.v1.Feedback.ack:type_name -> meshctl.relay.v1.Ack
+	22, // 20: meshctl.relay.v1.Feedback.beat:type_name -> meshctl.relay.v1.Beat
+	23, // 21: meshctl.relay.v1.Feedback.goodbye:type_name -> meshctl.relay.v1.Goodbye
+	19, // 22: meshctl.relay.v1.Have.entries:type_name -> meshctl.relay.v1.Entry
+	5,  // 23: meshctl.relay.v1.Entry.name:type_name -> meshctl.relay.v1.Name
+	21, // 24: meshctl.relay.v1.Ack.rejects:type_name -> meshctl.relay.v1.Reject
+	5,  // 25: meshctl.relay.v1.Reject.name:type_name -> meshctl.relay.v1.Name
+	4,  // 26: meshctl.relay.v1.Request.hello:type_name -> meshctl.relay.v1.Hello
+	22, // 27: meshctl.relay.v1.Request.beat:type_name -> meshctl.relay.v1.Beat
+	4,  // 28: meshctl.relay.v1.Answer.hello:type_name -> meshctl.relay.v1.Hello
+	22, // 29: meshctl.relay.v1.Answer.beat:type_name -> meshctl.relay.v1.Beat
+	1,  // 30: meshctl.relay.v1.Relay.Enroll:input_type -> meshctl.relay.v1.EnrollRequest
+	2,  // 31: meshctl.relay.v1.Relay.Renew:input_type -> meshctl.relay.v1.RenewRequest
+	6,  // 32: meshctl.relay.v1.Relay.Report:input_type -> meshctl.relay.v1.Data
+	16, // 33: meshctl.relay.v1.Relay.Desire:input_type -> meshctl.relay.v1.Feedback
+	25, // 34: meshctl.relay.v1.Relay.Exchange:input_type -> meshctl.relay.v1.Answer
+	3,  // 35: meshctl.relay.v1.Relay.Enroll:output_type -> meshctl.relay.v1.Certificate
+	3,  // 36: meshctl.relay.v1.Relay.Renew:output_type -> meshctl.relay.v1.Certificate
+	16, // 37: meshctl.relay.v1.Relay.Report:output_type -> meshctl.relay.v1.Feedback
+	6,  // 38: meshctl.relay.v1.Relay.Desire:output_type -> meshctl.relay.v1.Data
+	24, // 39: meshctl.relay.v1.Relay.Exchange:output_type -> meshctl.relay.v1.Request
+	35, // [35:40] is the sub-list for method output_type
+	30, // [30:35] is the sub-list for method input_type
 	30, // [30:30] is the sub-list for extension type_name
 	30, // [30:30] is the sub-list for extension extendee
 	0,  // [0:30] is the sub-list for field type_name
@@ -2074,7 +2301,7 @@ func file_relay_proto_init() {
 	if File_relay_proto != nil {
 		return
 	}
-	file_relay_proto_msgTypes[2].OneofWrappers = []any{
+	file_relay_proto_msgTypes[5].OneofWrappers = []any{
 		(*Data_Hello)(nil),
 		(*Data_Ask)(nil),
 		(*Data_Change)(nil),
@@ -2084,7 +2311,7 @@ func file_relay_proto_init() {
 		(*Data_Cluster)(nil),
 		(*Data_Settled)(nil),
 	}
-	file_relay_proto_msgTypes[12].OneofWrappers = []any{
+	file_relay_proto_msgTypes[15].OneofWrappers = []any{
 		(*Feedback_Hello)(nil),
 		(*Feedback_Held)(nil),
 		(*Feedback_Have)(nil),
@@ -2098,7 +2325,7 @@ func file_relay_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_relay_proto_rawDesc), len(file_relay_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   22,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

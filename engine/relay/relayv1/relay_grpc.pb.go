@@ -34,6 +34,8 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
+	Relay_Enroll_FullMethodName   = "/meshctl.relay.v1.Relay/Enroll"
+	Relay_Renew_FullMethodName    = "/meshctl.relay.v1.Relay/Renew"
 	Relay_Report_FullMethodName   = "/meshctl.relay.v1.Relay/Report"
 	Relay_Desire_FullMethodName   = "/meshctl.relay.v1.Relay/Desire"
 	Relay_Exchange_FullMethodName = "/meshctl.relay.v1.Relay/Exchange"
@@ -43,6 +45,10 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type RelayClient interface {
+	// Enroll gives an agent that has a token and no certificate a certificate. It is the only call without one.
+	Enroll(ctx context.Context, in *EnrollRequest, opts ...grpc.CallOption) (*Certificate, error)
+	// Renew gives an agent a certificate for another key. The one with which it calls may have expired a while ago.
+	Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*Certificate, error)
 	// Report replicates an agent's cluster to the hub.
 	Report(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[Data, Feedback], error)
 	// Desire replicates what is to stand in a cluster to its agent, which keeps it so while the hub is away.
@@ -57,6 +63,26 @@ type relayClient struct {
 
 func NewRelayClient(cc grpc.ClientConnInterface) RelayClient {
 	return &relayClient{cc}
+}
+
+func (c *relayClient) Enroll(ctx context.Context, in *EnrollRequest, opts ...grpc.CallOption) (*Certificate, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Certificate)
+	err := c.cc.Invoke(ctx, Relay_Enroll_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *relayClient) Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*Certificate, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Certificate)
+	err := c.cc.Invoke(ctx, Relay_Renew_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 func (c *relayClient) Report(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[Data, Feedback], error) {
@@ -102,6 +128,10 @@ type Relay_ExchangeClient = grpc.BidiStreamingClient[Answer, Request]
 // All implementations must embed UnimplementedRelayServer
 // for forward compatibility.
 type RelayServer interface {
+	// Enroll gives an agent that has a token and no certificate a certificate. It is the only call without one.
+	Enroll(context.Context, *EnrollRequest) (*Certificate, error)
+	// Renew gives an agent a certificate for another key. The one with which it calls may have expired a while ago.
+	Renew(context.Context, *RenewRequest) (*Certificate, error)
 	// Report replicates an agent's cluster to the hub.
 	Report(grpc.BidiStreamingServer[Data, Feedback]) error
 	// Desire replicates what is to stand in a cluster to its agent, which keeps it so while the hub is away.
@@ -118,6 +148,12 @@ type RelayServer interface {
 // pointer dereference when methods are called.
 type UnimplementedRelayServer struct{}
 
+func (UnimplementedRelayServer) Enroll(context.Context, *EnrollRequest) (*Certificate, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method Enroll not implemented")
+}
+func (UnimplementedRelayServer) Renew(context.Context, *RenewRequest) (*Certificate, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method Renew not implemented")
+}
 func (UnimplementedRelayServer) Report(grpc.BidiStreamingServer[Data, Feedback]) error {
 	return status.Errorf(codes.Unimplemented, "method Report not implemented")
 }
@@ -148,6 +184,42 @@ func RegisterRelayServer(s grpc.ServiceRegistrar, srv RelayServer) {
 	s.RegisterService(&Relay_ServiceDesc, srv)
 }
 
+func _Relay_Enroll_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EnrollRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RelayServer).Enroll(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Relay_Enroll_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RelayServer).Enroll(ctx, req.(*EnrollRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Relay_Renew_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RenewRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RelayServer).Renew(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Relay_Renew_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RelayServer).Renew(ctx, req.(*RenewRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Relay_Report_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(RelayServer).Report(&grpc.GenericServerStream[Data, Feedback]{ServerStream: stream})
 }
@@ -175,7 +247,16 @@ type Relay_ExchangeServer = grpc.BidiStreamingServer[Answer, Request]
 var Relay_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "meshctl.relay.v1.Relay",
 	HandlerType: (*RelayServer)(nil),
-	Methods:     []grpc.MethodDesc{},
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Enroll",
+			Handler:    _Relay_Enroll_Handler,
+		},
+		{
+			MethodName: "Renew",
+			Handler:    _Relay_Renew_Handler,
+		},
+	},
 	Streams: []grpc.StreamDesc{
 		{
 			StreamName:    "Report",

@@ -1,0 +1,241 @@
+package enroll
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/meshctl/meshctl/certs/identity"
+	"github.com/meshctl/meshctl/certs/pki"
+	"github.com/meshctl/meshctl/engine/kube"
+)
+
+// Names of Secrets on the agent's side, as in Gloo Mesh.
+const (
+	// ClientSecret has the certificate of an agent: tls.crt, tls.key and ca.crt.
+	ClientSecret = "relay-client-tls-secret"
+	// TokenSecret has the token of an agent that has no certificate yet, in the key TokenKey.
+	TokenSecret = "relay-identity-token-secret"
+	TokenKey    = "token"
+)
+
+// Hub issues certificates to agents.
+type Hub interface {
+	Enroll(ctx context.Context, config *tls.Config, token string, request []byte) (cluster string, chain, roots []byte, err error)
+	Renew(ctx context.Context, config *tls.Config, request []byte) (cluster string, chain, roots []byte, err error)
+}
+
+// Keeper keeps the certificate of an agent in a Secret of its cluster. Its methods may be called from any goroutine.
+type Keeper struct {
+	// Client reaches the agent's cluster, and Namespace is that of the agent.
+	Client    kube.Clientset
+	Namespace string
+	// Cluster is the name with which the cluster is registered, and Plane the UID of the management plane.
+	Cluster, Plane string
+	// ServerName is that of the hub's certificate.
+	ServerName string
+	Hub        Hub
+	Log        *slog.Logger
+	// Now is the clock.
+	Now func() time.Time
+
+	mu  sync.Mutex
+	own identity.Own
+}
+
+// Own is the certificate that there is; an error if there is none.
+func (k *Keeper) Own() (identity.Own, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.own.Chain) == 0 {
+		return identity.Own{}, errors.New("the agent has no certificate yet")
+	}
+	return k.own, nil
+}
+
+// TLS is that of the agent, with whatever certificate there is at the time of a connection.
+func (k *Keeper) TLS() *tls.Config { return identity.AgentTLS(k.Own, k.ServerName, k.Plane, k.Now) }
+
+// Start reads the certificate, or gets one for the token in TokenSecret, which is deleted then.
+func (k *Keeper) Start(ctx context.Context) error {
+	secret, err := k.secret(ctx, ClientSecret)
+	if err != nil {
+		return err
+	}
+	if secret != nil {
+		read, err := pki.ReadGatewayTLS(secret.Data)
+		if err != nil {
+			return fmt.Errorf("Secret %s/%s: %w", k.Namespace, ClientSecret, err)
+		}
+		if k.Now().Before(read.Chain[0].NotAfter.Add(identity.Overdue)) {
+			k.set(identity.Own{Chain: read.Chain, Key: read.Key, Roots: read.Roots})
+			return nil
+		}
+	}
+	text, err := k.secret(ctx, TokenSecret)
+	if err != nil {
+		return err
+	}
+	if text == nil {
+		return fmt.Errorf("cluster %s: the agent has neither a certificate (Secret %s/%s) nor a token (Secret %s); make one with `meshctl cluster invite %s` on the management cluster",
+			k.Cluster, k.Namespace, ClientSecret, TokenSecret, k.Cluster)
+	}
+	token, err := identity.ParseToken(string(text.Data[TokenKey]))
+	if err != nil {
+		return fmt.Errorf("Secret %s/%s: %w", k.Namespace, TokenSecret, err)
+	}
+	if token.Cluster != k.Cluster || token.Plane != k.Plane {
+		return fmt.Errorf("Secret %s/%s: the token is for cluster %s of the management plane %s, and the agent is that of %s of %s", k.Namespace, TokenSecret, token.Cluster, token.Plane, k.Cluster, k.Plane)
+	}
+	key, request, err := k.request()
+	if err != nil {
+		return err
+	}
+	_, chain, roots, err := k.Hub.Enroll(ctx, identity.EnrollTLS(token, k.ServerName, k.Now), token.Text(), request)
+	if err := k.take(ctx, key, chain, roots, err); err != nil {
+		return err
+	}
+	err = k.Client.CoreV1().Secrets(k.Namespace).Delete(ctx, TokenSecret, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		k.Log.Warn("the token stays, which is of no more use", "secret", k.Namespace+"/"+TokenSecret, "error", err)
+	}
+	return nil
+}
+
+// request asks for a certificate of another key.
+func (k *Keeper) request() (pki.Key, []byte, error) {
+	key, err := identity.NewKey(rand.Reader)
+	if err != nil {
+		return key, nil, err
+	}
+	request, err := identity.Request(rand.Reader, key, k.Plane, k.Cluster)
+	return key, request, err
+}
+
+// take checks and stores what the hub has issued.
+func (k *Keeper) take(ctx context.Context, key pki.Key, chainText, rootsText []byte, err error) error {
+	if err != nil {
+		return err
+	}
+	roots, err := pki.ReadBundle(rootsText)
+	if err != nil {
+		return fmt.Errorf("roots from the hub: %w", err)
+	}
+	chain, err := readChain(chainText)
+	if err != nil {
+		return fmt.Errorf("certificate from the hub: %w", err)
+	}
+	want := pki.Want{Usage: pki.ForWorkload, Hosts: []string{identity.AgentName(k.Plane, k.Cluster)}, Key: key}
+	if err := pki.Verify(chain, roots, k.Now(), want); err != nil {
+		return fmt.Errorf("certificate from the hub: %w", err)
+	}
+	data, err := pki.GatewayTLS{Chain: chain, Key: key, Roots: roots}.Data()
+	if err != nil {
+		return err
+	}
+	if err := k.store(ctx, data); err != nil {
+		return err
+	}
+	k.set(identity.Own{Chain: chain, Key: key, Roots: roots})
+	k.Log.Info("the agent has a certificate", "until", chain[0].NotAfter)
+	return nil
+}
+
+// readChain reads a certificate that is no CA, and those above it.
+func readChain(text []byte) (pki.Chain, error) {
+	read, err := pki.ReadBundle(text)
+	if err != nil {
+		return nil, err
+	}
+	all := read.Certificates()
+	leaf := slices.IndexFunc(all, func(c *x509.Certificate) bool { return !c.IsCA })
+	if leaf < 0 {
+		return nil, errors.New("it is none of an agent")
+	}
+	return pki.NewChain(all[leaf], all...)
+}
+
+func (k *Keeper) set(own identity.Own) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.own = own
+}
+
+func (k *Keeper) secret(ctx context.Context, name string) (*corev1.Secret, error) {
+	secret, err := k.Client.CoreV1().Secrets(k.Namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("Secret %s/%s: %w", k.Namespace, name, err)
+	}
+	return secret, nil
+}
+
+func (k *Keeper) store(ctx context.Context, data map[string][]byte) error {
+	secrets := k.Client.CoreV1().Secrets(k.Namespace)
+	known, err := k.secret(ctx, ClientSecret)
+	if err != nil {
+		return err
+	}
+	if known == nil {
+		_, err = secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: ClientSecret}, Type: corev1.SecretTypeTLS, Data: data}, metav1.CreateOptions{})
+	} else {
+		known.Data = data
+		_, err = secrets.Update(ctx, known, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("Secret %s/%s: %w", k.Namespace, ClientSecret, err)
+	}
+	return nil
+}
+
+// renewFirst and renewMost are the pauses between two attempts to renew.
+const renewFirst, renewMost = 30 * time.Second, time.Hour
+
+// Run renews the certificate when it is time, until ctx ends.
+func (k *Keeper) Run(ctx context.Context) {
+	failures := 0
+	for {
+		own, err := k.Own()
+		pause := renewMost
+		if err == nil {
+			pause = identity.RenewAt(own.Chain[0]).Sub(k.Now())
+		}
+		if failures > 0 {
+			pause = kube.Jitter(kube.Backoff(renewFirst, renewMost, failures))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(max(pause, 0)):
+		}
+		if err := k.Renew(ctx); err != nil {
+			failures++
+			k.Log.Warn("the certificate of the agent was not renewed; trying again", "error", err)
+			continue
+		}
+		failures = 0
+	}
+}
+
+// Renew gets a certificate for another key.
+func (k *Keeper) Renew(ctx context.Context) error {
+	key, request, err := k.request()
+	if err != nil {
+		return err
+	}
+	_, chain, roots, err := k.Hub.Renew(ctx, k.TLS(), request)
+	return k.take(ctx, key, chain, roots, err)
+}

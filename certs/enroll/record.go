@@ -1,0 +1,100 @@
+package enroll
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/meshctl/meshctl/certs/identity"
+)
+
+// Record is what the hub knows of the agent of a cluster. The zero Record is that of one that was never invited.
+type Record struct {
+	// Token is the digest of the token that was made last, TokenUntil when it ends, and TokenUID the UID of the cluster that it is for;
+	// empty if it is for any.
+	Token      string
+	TokenUntil time.Time
+	TokenUID   string
+	// Used is the key to which a certificate was issued for the token, and UsedAt when; empty if it was not used.
+	Used   string
+	UsedAt time.Time
+	// UID is that of the cluster whose agent has a certificate; empty if none has.
+	UID string
+	// Key is the one to which a certificate was issued last.
+	Key string
+	// RevokedBefore: certificates that were issued by then count no more.
+	RevokedBefore time.Time
+}
+
+// answerAgain is how long an agent whose answer was lost may ask again with the same token and key.
+const answerAgain = 10 * time.Minute
+
+// KeyID names a public key.
+func KeyID(public any) string {
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(der)
+	return hex.EncodeToString(sum[:])
+}
+
+// invite is the record with a new token. An agent that has a certificate keeps it until the token is used.
+func (r Record) invite(t identity.Token, uid string, until time.Time) Record {
+	r.Token, r.TokenUntil, r.TokenUID, r.Used, r.UsedAt = t.Digest(), until, uid, "", time.Time{}
+	return r
+}
+
+// enroll is the record after a certificate was issued for a token and a key. An error says why none is.
+func (r Record) enroll(t identity.Token, key, uid string, now time.Time) (Record, error) {
+	again := r.Used == key && key != "" && now.Before(r.UsedAt.Add(answerAgain))
+	switch {
+	case r.Token == "" || !t.Is(r.Token):
+		return r, fmt.Errorf("cluster %s: the token is not the one that was made last; make another one with `meshctl cluster invite %s`", t.Cluster, t.Cluster)
+	case r.Used != "" && !again:
+		return r, fmt.Errorf("cluster %s: the token was used before; if that was not your agent, run `meshctl cluster revoke %s`, and then make another one with `meshctl cluster invite %s`", t.Cluster, t.Cluster, t.Cluster)
+	case !again && !now.Before(r.TokenUntil):
+		return r, fmt.Errorf("cluster %s: the token ended at %s; make another one with `meshctl cluster invite %s`", t.Cluster, r.TokenUntil.UTC().Format(time.RFC3339), t.Cluster)
+	case uid == "":
+		return r, fmt.Errorf("cluster %s: the agent does not say which cluster it is in", t.Cluster)
+	case r.TokenUID != "" && r.TokenUID != uid:
+		return r, fmt.Errorf("cluster %s: the token is for the cluster with UID %s, and the agent is in that with %s", t.Cluster, r.TokenUID, uid)
+	}
+	if !again {
+		r.UsedAt = now
+	}
+	r.Used, r.Key, r.UID = key, key, uid
+	return r, nil
+}
+
+// admit returns an error if an agent with a certificate is not to be heard.
+func (r Record) admit(cluster, uid string, cert *x509.Certificate) error {
+	switch {
+	case !r.RevokedBefore.IsZero() && !identity.IssuedAt(cert).After(r.RevokedBefore):
+		return fmt.Errorf("cluster %s: the certificate of the agent was revoked; make a token with `meshctl cluster invite %s`", cluster, cluster)
+	case r.UID != "" && uid != r.UID:
+		return fmt.Errorf("cluster %s: the agent is in the cluster with UID %s, and was enrolled in that with %s; if the cluster was made anew, make a token with `meshctl cluster invite %s`", cluster, uid, r.UID, cluster)
+	}
+	return nil
+}
+
+// renew is the record after a certificate was issued for another key to an agent that has shown one.
+func (r Record) renew(cluster, uid string, shown *x509.Certificate, key string, now time.Time) (Record, error) {
+	if err := r.admit(cluster, uid, shown); err != nil {
+		return r, err
+	}
+	if now.After(shown.NotAfter) && r.Key != "" && r.Key != KeyID(shown.PublicKey) {
+		return r, fmt.Errorf("cluster %s: the certificate expired, and is not the last one that was issued; make a token with `meshctl cluster invite %s`", cluster, cluster)
+	}
+	r.Key = key
+	return r, nil
+}
+
+// revoke is the record after which no certificate that was issued so far counts.
+func (r Record) revoke(now time.Time) Record {
+	r.Token, r.Used, r.UsedAt, r.TokenUntil, r.TokenUID = "", "", time.Time{}, time.Time{}, ""
+	r.UID, r.Key, r.RevokedBefore = "", "", now
+	return r
+}

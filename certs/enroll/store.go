@@ -1,0 +1,107 @@
+// Package enroll gives agents their certificates: it keeps the root of the relay, the certificate of the hub, and a Record of each agent, in
+// Secrets of the management plane's namespace.
+//
+//	record.go  what is known of an agent, and what follows from it
+//	store.go   the Secrets
+//	hub.go     the root and the hub's own certificate
+//	issuer.go  the calls of agents
+package enroll
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/meshctl/meshctl/engine/kube"
+)
+
+// Names of Secrets. Those of the root and of the server are as in Gloo Mesh.
+const (
+	// RootSecret has the root of the relay: tls.crt, tls.key and ca.crt; of a user's own PKI, ca.crt is enough.
+	RootSecret = "relay-root-tls-secret"
+	// ServerSecret has the certificate of the hub: tls.crt, tls.key and ca.crt.
+	ServerSecret = "relay-server-tls-secret"
+	// recordPrefix is before the name of a cluster in the name of the Secret with the Record of its agent.
+	recordPrefix = "relay-agent-"
+	// recordKey is where the Record is.
+	recordKey = "record"
+)
+
+// RecordType is the type of Secrets with Records.
+const RecordType corev1.SecretType = "meshctl.io/relay-agent"
+
+// Store keeps Secrets in the namespace of a management plane.
+type Store struct {
+	// Client reaches the management cluster, Namespace and Plane are those of the management plane.
+	Client           kube.Clientset
+	Namespace, Plane string
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Record is that of the agent of a cluster; zero if there is none.
+func (s *Store) Record(ctx context.Context, cluster string) (Record, error) {
+	r, _, err := s.read(ctx, cluster)
+	return r, err
+}
+
+func (s *Store) read(ctx context.Context, cluster string) (Record, *corev1.Secret, error) {
+	name := recordPrefix + cluster
+	secret, err := s.Client.CoreV1().Secrets(s.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return Record{}, nil, nil
+	}
+	if err != nil {
+		return Record{}, nil, fmt.Errorf("Secret %s/%s: %w", s.Namespace, name, err)
+	}
+	var r Record
+	if secret.Type != RecordType {
+		return r, nil, fmt.Errorf("Secret %s/%s: it is of type %s and not of %s: somebody else made it; delete it", s.Namespace, name, secret.Type, RecordType)
+	}
+	if err := json.Unmarshal(secret.Data[recordKey], &r); err != nil {
+		return r, nil, fmt.Errorf("Secret %s/%s: its %s cannot be read: %w; delete it, and invite the cluster again", s.Namespace, name, recordKey, err)
+	}
+	return r, secret, nil
+}
+
+// change replaces the Record of a cluster by what f makes of it. Of two that do so at the same time, the later one sees what the other did.
+func (s *Store) change(ctx context.Context, cluster string, f func(Record) (Record, error)) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		before, secret, err := s.read(ctx, cluster)
+		if err != nil {
+			return err
+		}
+		after, err := f(before)
+		if err != nil || after == before && secret != nil {
+			return err
+		}
+		raw, err := json.Marshal(after)
+		if err != nil {
+			return err
+		}
+		secrets := s.Client.CoreV1().Secrets(s.Namespace)
+		if secret == nil {
+			secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: recordPrefix + cluster}, Type: RecordType}
+			secret.Data = map[string][]byte{recordKey: raw}
+			_, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
+			if apierrors.IsAlreadyExists(err) {
+				return apierrors.NewConflict(corev1.Resource("secrets"), secret.Name, err)
+			}
+			return err
+		}
+		secret.Data = map[string][]byte{recordKey: raw}
+		_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// Revoke makes all certificates of the agent of a cluster count no more.
+func (s *Store) Revoke(ctx context.Context, cluster string) error {
+	return s.change(ctx, cluster, func(r Record) (Record, error) { return r.revoke(s.Now()), nil })
+}
