@@ -39,6 +39,8 @@ type Options struct {
 	Pace Pace
 	// Widen is that of the renderer of a kind (render.Renderer); nil widens nothing.
 	Widen func(kind snapshot.Kind, before, after any) any
+	// Keep: nothing is deleted, whatever is wanted.
+	Keep bool
 	// Guard makes of the configuration of a cluster the one to write with; nil writes with the same.
 	Guard func(*rest.Config) *rest.Config
 	// OnChange, if set, is called with each ChangeSet, from several goroutines.

@@ -73,7 +73,7 @@ func (r *remote) written() int {
 
 // garbage reports whether an object that no part wants is to be deleted.
 func (r *remote) garbage(of mirror.ID, l mirror.Object) bool {
-	if of.Kind.Info().Access&snapshot.Write == 0 || !l.Ours() || !l.Here && !r.stray(l) || l.Going {
+	if r.Keep || of.Kind.Info().Access&snapshot.Write == 0 || !l.Ours() || !l.Here && !r.stray(l) || l.Going {
 		return false
 	}
 	if !r.now.Conn.State(of.Kind).Complete() {

@@ -4,6 +4,8 @@
 //	agent.go     connections, and how long to wait between two
 //	replica.go   what is reported
 //	exchange.go  requests that are carried out, and those that are refused
+//	enforcer.go  what is kept while the hub is away
+//	disk.go      and when the agent starts without a hub
 package agent
 
 import (
@@ -45,6 +47,10 @@ type Options struct {
 	Log *slog.Logger
 	// Redial is the first pause before the hub is dialled again, and RedialMost the longest; 1 s and 60 s if zero.
 	Redial, RedialMost time.Duration
+	// Disk stores what stands in the cluster, so that it is kept if the agent starts without a hub; nil stores nothing.
+	Disk Disk
+	// Grace is how long the hub may have no connection until the agent keeps what stands by itself; 10 s if zero.
+	Grace time.Duration
 	// Local are further options of what reads the cluster.
 	Local watch.LocalOptions
 }
@@ -56,6 +62,7 @@ type Agent struct {
 	local       *watch.Local
 	replica     *replica
 	exchanger   *exchanger
+	enforcer    *enforcer
 }
 
 // New prepares an Agent. It does no I/O.
@@ -69,13 +76,16 @@ func New(o Options) (*Agent, error) {
 	if o.RedialMost == 0 {
 		o.RedialMost = time.Minute
 	}
+	if o.Grace == 0 {
+		o.Grace = 10 * time.Second
+	}
 	o.Local.Name, o.Local.Plane, o.Local.Config, o.Local.Log = o.Cluster, o.Plane, o.Config, o.Log
 	exchanger, err := newExchanger(o.Config, rules{cluster: o.Cluster, plane: o.Plane})
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", o.Cluster, err)
 	}
 	local := watch.NewLocal(o.Local)
-	return &Agent{options: o, incarnation: rand.Text(), local: local, replica: newReplica(local, o.Log), exchanger: exchanger}, nil
+	return &Agent{options: o, incarnation: rand.Text(), local: local, replica: newReplica(local, o.Log), exchanger: exchanger, enforcer: newEnforcer(&o, local)}, nil
 }
 
 // Run speaks for the cluster until ctx ends.
@@ -92,10 +102,13 @@ func (a *Agent) Run(ctx context.Context) {
 			}
 		}
 	})
+	group.Go(func() { a.enforcer.run(ctx) })
+	away := time.AfterFunc(a.options.Grace, a.enforcer.leave)
+	defer away.Stop()
 	failures := 0
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := a.connect(ctx)
+		err := a.connect(ctx, away)
 		if ctx.Err() != nil {
 			break
 		}
@@ -117,7 +130,7 @@ func (a *Agent) Run(ctx context.Context) {
 var errEnded = errors.New("the hub ended the stream")
 
 // connect speaks with the hub until one of the streams ends.
-func (a *Agent) connect(ctx context.Context) error {
+func (a *Agent) connect(ctx context.Context, away *time.Timer) error {
 	conn, err := grpc.NewClient(a.options.Hub, append([]grpc.DialOption{
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),
 	}, a.options.Dial...)...)
@@ -131,6 +144,7 @@ func (a *Agent) connect(ctx context.Context) error {
 	var group sync.WaitGroup
 	group.Go(func() { end(a.report(ctx, client)) })
 	group.Go(func() { end(a.exchange(ctx, client)) })
+	group.Go(func() { end(a.desire(ctx, client, away)) })
 	<-ctx.Done()
 	_ = conn.Close()
 	group.Wait()
@@ -168,26 +182,8 @@ type stream[Out, In any] struct {
 func (s stream[Out, In]) run(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	dog := pump.Watch(func() { end(fmt.Errorf("nothing arrived from the hub for %s", pump.Silence)) })
-	defer dog.Stop()
-	go func() {
-		for {
-			frame, err := s.receive()
-			if err == nil {
-				dog.Heard()
-				err = s.take(frame)
-			}
-			if err != nil {
-				end(err)
-				return
-			}
-		}
-	}()
-	err := pump.Run(ctx, s.signal, s.next, s.beat, s.send)
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return err
+	go pump.Receive(s.receive, s.take, end)
+	return pump.Cause(ctx, pump.Run(ctx, s.signal, s.next, s.beat, s.send))
 }
 
 func (a *Agent) report(ctx context.Context, client relayv1.RelayClient) error {
@@ -211,6 +207,35 @@ func (a *Agent) report(ctx context.Context, client relayv1.RelayClient) error {
 	return stream[relayv1.Data, relayv1.Feedback]{
 		send: in.Send, receive: in.Recv, next: a.replica.next, take: a.replica.receive, signal: a.replica.signal,
 		beat: func() *relayv1.Data { return &relayv1.Data{Frame: &relayv1.Data_Beat{Beat: &relayv1.Beat{}}} },
+	}.run(ctx)
+}
+
+// desire follows what stands. While it does, the hub is not away.
+func (a *Agent) desire(ctx context.Context, client relayv1.RelayClient, away *time.Timer) error {
+	in, err := client.Desire(ctx)
+	if err != nil {
+		return err
+	}
+	if err := in.Send(&relayv1.Feedback{Frame: &relayv1.Feedback_Hello{Hello: a.hello()}}); err != nil {
+		_, err = in.Recv()
+		return err
+	}
+	first, err := in.Recv()
+	if err != nil {
+		return err
+	}
+	if err := a.obey(first.GetHello()); err != nil {
+		return err
+	}
+	away.Stop()
+	defer away.Reset(a.options.Grace)
+	a.enforcer.begin()
+	defer a.enforcer.end()
+	return stream[relayv1.Feedback, relayv1.Data]{
+		send: in.Send, receive: in.Recv, next: a.enforcer.next, take: a.enforcer.receive, signal: a.enforcer.signal,
+		beat: func() *relayv1.Feedback {
+			return &relayv1.Feedback{Frame: &relayv1.Feedback_Beat{Beat: &relayv1.Beat{}}}
+		},
 	}.run(ctx)
 }
 

@@ -152,7 +152,7 @@ type rules struct {
 // allow returns an error for a request that the hub may not make.
 func (s rules) allow(r *relayv1.Request) error {
 	target, err := url.ParseRequestURI(r.GetPath())
-	if err != nil || target.Host != "" || target.Scheme != "" {
+	if err != nil || target.Host != "" || target.Scheme != "" || strings.HasPrefix(target.Path, "//") {
 		return fmt.Errorf("%q is no path", r.GetPath())
 	}
 	if slices.Contains([]string{"/readyz", "/version"}, target.Path) && r.GetMethod() == http.MethodGet {

@@ -206,25 +206,11 @@ func (h *Hub) Exchange(in grpc.BidiStreamingServer[relayv1.Answer, relayv1.Reque
 	ctx, end := context.WithCancelCause(in.Context())
 	defer end(nil)
 	s := c.exchange.begin(end)
-	go func() {
-		dog := pump.Watch(func() { end(errSilent) })
-		defer dog.Stop()
-		for {
-			a, err := in.Recv()
-			if err != nil {
-				end(err)
-				return
-			}
-			dog.Heard()
-			c.exchange.answer(s, a)
-		}
-	}()
+	go pump.Receive(in.Recv, func(a *relayv1.Answer) error { c.exchange.answer(s, a); return nil }, end)
 	err = pump.Run(ctx, s.signal, func() (*relayv1.Request, bool) { return c.exchange.next(s) }, func() *relayv1.Request {
 		return &relayv1.Request{Beat: &relayv1.Beat{}}
 	}, in.Send)
-	if cause := context.Cause(ctx); cause != nil {
-		err = cause
-	}
+	err = pump.Cause(ctx, err)
 	c.exchange.ended(s, err)
 	return err
 }

@@ -4,6 +4,7 @@
 //	hub.go       the server: which agent a stream is of, and one stream of each kind for each cluster
 //	report.go    an agent's cluster, replicated to a watch.Remote
 //	exchange.go  requests to a cluster as an http.RoundTripper
+//	desire.go    what an agent is to keep while the hub is away
 package hub
 
 import (
@@ -64,6 +65,7 @@ type Hub struct {
 type cluster struct {
 	name     string
 	exchange *exchange
+	standing *Standing
 
 	mu sync.Mutex
 	// remote is nil until the cluster is registered here.
@@ -88,7 +90,7 @@ func (h *Hub) cluster(name string) *cluster {
 	defer h.mu.Unlock()
 	c := h.clusters[name]
 	if c == nil {
-		c = &cluster{name: name, exchange: newExchange(name)}
+		c = &cluster{name: name, exchange: newExchange(name), standing: newStanding()}
 		h.clusters[name] = c
 	}
 	return c

@@ -13,10 +13,7 @@ import (
 	"github.com/meshctl/meshctl/engine/watch"
 )
 
-var (
-	errReplaced = status.Error(codes.Aborted, "another stream of the agent of this cluster has begun")
-	errSilent   = status.Errorf(codes.Unavailable, "nothing arrived for %s", pump.Silence)
-)
+var errReplaced = status.Error(codes.Aborted, "another stream of the agent of this cluster has begun")
 
 // Report implements relayv1.RelayServer.
 func (h *Hub) Report(stream grpc.BidiStreamingServer[relayv1.Data, relayv1.Feedback]) error {
@@ -41,39 +38,21 @@ func (h *Hub) Report(stream grpc.BidiStreamingServer[relayv1.Data, relayv1.Feedb
 	overdue := time.AfterFunc(h.options.Grace, frames.Overdue)
 	defer overdue.Stop()
 	signal := make(chan struct{}, 1)
-	go receive(stream, frames, signal, end)
+	go pump.Receive(stream.Recv, func(frame *relayv1.Data) error {
+		defer pump.Signal(signal)
+		return frames.Receive(frame)
+	}, end)
 	err = pump.Run(ctx, signal, func() (*relayv1.Feedback, bool) {
 		frame := frames.Next()
 		return frame, frame != nil
 	}, func() *relayv1.Feedback {
 		return &relayv1.Feedback{Frame: &relayv1.Feedback_Beat{Beat: &relayv1.Beat{}}}
 	}, stream.Send)
-	if cause := context.Cause(ctx); cause != nil {
-		err = cause
-	}
+	err = pump.Cause(ctx, err)
 	h.options.Log.Info("the stream of an agent ended", "cluster", c.name, "reason", err)
 	// A reconnection must not be visible: the cluster is frozen if there is none for a time.
 	time.AfterFunc(h.options.Grace, func() { frames.Lost("its agent has no connection: " + status.Convert(err).Message()) })
 	return err
-}
-
-// receive takes frames until the stream ends.
-func receive(in grpc.BidiStreamingServer[relayv1.Data, relayv1.Feedback], frames *watch.RemoteStream, signal chan<- struct{}, end context.CancelCauseFunc) {
-	dog := pump.Watch(func() { end(errSilent) })
-	defer dog.Stop()
-	for {
-		frame, err := in.Recv()
-		if err != nil {
-			end(err)
-			return
-		}
-		dog.Heard()
-		if err := frames.Receive(frame); err != nil {
-			end(status.Errorf(codes.InvalidArgument, "%v", err))
-			return
-		}
-		pump.Signal(signal)
-	}
 }
 
 // stream is a stream of Report.

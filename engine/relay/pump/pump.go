@@ -1,9 +1,13 @@
-// Package pump sends the frames of one side of a stream.
+// Package pump passes the frames of one side of a stream.
 package pump
 
 import (
 	"context"
+	"fmt"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // Beat is how long a side says nothing at most: proxies on the way end streams on which nothing passes, and HTTP/2 pings do not count
@@ -19,7 +23,7 @@ func Run[F any](ctx context.Context, signal <-chan struct{}, next func() (F, boo
 	ticker := time.NewTicker(Beat)
 	defer ticker.Stop()
 	for {
-		for frame, any := next(); any; frame, any = next() {
+		for frame, more := next(); more; frame, more = next() {
 			if err := send(frame); err != nil {
 				return err
 			}
@@ -37,6 +41,32 @@ func Run[F any](ctx context.Context, signal <-chan struct{}, next func() (F, boo
 	}
 }
 
+// Receive passes frames on until one cannot be received or taken, or none arrives for Silence, and ends the stream then.
+func Receive[F any](receive func() (F, error), take func(F) error, end context.CancelCauseFunc) {
+	lost := time.AfterFunc(Silence, func() { end(status.Error(codes.Unavailable, fmt.Sprintf("nothing arrived for %s", Silence))) })
+	defer lost.Stop()
+	for {
+		frame, err := receive()
+		if err != nil {
+			end(err)
+			return
+		}
+		lost.Reset(Silence)
+		if err := take(frame); err != nil {
+			end(status.Error(codes.InvalidArgument, err.Error()))
+			return
+		}
+	}
+}
+
+// Cause is why a stream ended: what ended its context, or else err.
+func Cause(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
 // Signal writes to a channel with room for one, unless a signal is waiting there.
 func Signal(c chan<- struct{}) {
 	select {
@@ -44,15 +74,3 @@ func Signal(c chan<- struct{}) {
 	default:
 	}
 }
-
-// Watchdog ends a stream on which nothing arrives. Call Heard with each frame.
-type Watchdog struct{ timer *time.Timer }
-
-// Watch calls lost once nothing was heard for Silence, until Stop.
-func Watch(lost func()) *Watchdog { return &Watchdog{time.AfterFunc(Silence, lost)} }
-
-// Heard says that something arrived.
-func (w *Watchdog) Heard() { w.timer.Reset(Silence) }
-
-// Stop ends the watch.
-func (w *Watchdog) Stop() { w.timer.Stop() }

@@ -16,6 +16,8 @@ type proxy struct {
 	mu    sync.Mutex
 	open  map[net.Conn]bool
 	limit int
+	// blocked: no connection is let through.
+	blocked bool
 	// passed counts bytes in both directions.
 	passed int
 }
@@ -41,8 +43,14 @@ func newProxy(t *testing.T, target string) *proxy {
 func (p *proxy) address() string { return p.listener.Addr().String() }
 
 func (p *proxy) serve(from net.Conn) {
+	p.mu.Lock()
+	blocked := p.blocked
+	p.mu.Unlock()
 	to, err := net.Dial("tcp", p.target)
-	if err != nil {
+	if err != nil || blocked {
+		if err == nil {
+			_ = to.Close()
+		}
 		_ = from.Close()
 		return
 	}
@@ -99,6 +107,16 @@ func (p *proxy) cut() {
 func (p *proxy) close() {
 	for conn := range p.open {
 		_ = conn.Close()
+	}
+}
+
+// block lets no connection through; or any again.
+func (p *proxy) block(blocked bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.blocked = blocked
+	if blocked {
+		p.close()
 	}
 }
 

@@ -4,6 +4,7 @@ package relaytest
 import (
 	"context"
 	"crypto/x509"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -24,6 +25,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -31,6 +34,7 @@ import (
 	"github.com/meshctl/meshctl/demo/waittest"
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	"github.com/meshctl/meshctl/engine/apply"
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/relay/agent"
@@ -48,6 +52,7 @@ type world struct {
 	plane      snapshot.Plane
 	log        *slog.Logger
 	proxy      *proxy
+	disk       agent.Disk
 	hub        *hub.Hub
 	// relayed reads west through the agent, and direct without it.
 	relayed, direct *watch.Source
@@ -93,6 +98,9 @@ func newWorld(t *testing.T) *world {
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	w.proxy = newProxy(t, listener.Addr().String())
+	client, err := kube.NewClientset(w.west)
+	require.NoError(t, err)
+	w.disk = agent.ConfigMaps{Client: client, Namespace: w.plane.Namespace}
 	w.relayed, w.direct = w.source(), w.source()
 	require.NoError(t, w.hub.Add(w.relayed, "west", ""))
 	w.direct.Set("west", "", w.west, nil)
@@ -123,6 +131,7 @@ func (w *world) agent() (stop func()) {
 	a, err := agent.New(agent.Options{
 		Cluster: "west", UID: "uid-west", Plane: w.plane, Config: w.west, Hub: w.proxy.address(), Version: "test", Log: w.log,
 		Dial: []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}, Redial: 10 * time.Millisecond, RedialMost: 200 * time.Millisecond,
+		Grace: time.Second, Disk: w.disk,
 	})
 	require.NoError(w.t, err)
 	return w.run(a.Run)
@@ -295,6 +304,9 @@ func (s *server) written() {
 	s.w.t.Helper()
 	waittest.Until(s.w.t, "what is wanted stands", func() bool {
 		west := clusterOf(s.w.direct)
+		if west == nil {
+			return false
+		}
 		found := map[string]string{}
 		for _, c := range west.IssuedCertificates {
 			found[c.Name] = c.Spec.Org
@@ -339,4 +351,65 @@ func TestRelayIsLikeADirectConnection(t *testing.T) {
 	w.proxy.whole()
 	w.same()
 	serving.written()
+}
+
+// stands tells the agent what stands in west: what is wanted.
+func (s *server) stands() {
+	s.w.t.Helper()
+	s.written()
+	standing := s.w.hub.Standing("west")
+	for _, c := range clusterOf(s.w.direct).IssuedCertificates {
+		raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": c.Labels}, "spec": c.Spec})
+		require.NoError(s.w.t, err)
+		standing.Set(snapshot.IssuedCertificate, c.Namespace, c.Name, raw)
+	}
+	standing.Settled()
+}
+
+// TestTheHubIsAway: the agent keeps what stands, changes nothing else, and obeys the hub again once it is back. An agent that starts
+// meanwhile knows what stood.
+func TestTheHubIsAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	serving := w.server()
+	stop := w.agent()
+	serving.want("a", "one")
+	serving.want("b", "two")
+	serving.stands()
+	waittest.Until(t, "what stands is stored", func() bool {
+		documents, err := w.disk.Load(t.Context())
+		return err == nil && len(documents) == 2
+	})
+	w.proxy.block(true)
+	resources, err := dynamic.NewForConfig(w.west)
+	require.NoError(t, err)
+	certificates := resources.Resource(snapshot.IssuedCertificate.GroupVersionResource()).Namespace(w.plane.Namespace)
+	damage := func() {
+		t.Helper()
+		_, err := certificates.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"spec":{"org":"changed"}}`), metav1.PatchOptions{FieldManager: "somebody"})
+		require.NoError(t, err)
+		require.NoError(t, certificates.Delete(t.Context(), "b", metav1.DeleteOptions{}))
+	}
+	damage()
+	serving.written()
+
+	t.Log("the agent starts again, without a hub")
+	stop()
+	stop = w.agent()
+	damage()
+	serving.written()
+	stop()
+
+	t.Log("what is stored is damaged: nothing is changed")
+	client := sandboxtest.Clientset(t, w.west).CoreV1().ConfigMaps(w.plane.Namespace)
+	_, err = client.Patch(t.Context(), "meshctl-relay-output-0", types.MergePatchType, []byte(`{"binaryData":{"output":"AAAA"}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	_, err = w.disk.Load(t.Context())
+	require.ErrorContains(t, err, "damaged")
+
+	w.agent()
+	serving.want("c", "three")
+	w.proxy.block(false)
+	serving.written()
+	w.same()
 }

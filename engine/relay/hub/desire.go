@@ -1,0 +1,134 @@
+package hub
+
+import (
+	"context"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	"github.com/meshctl/meshctl/engine/relay"
+	"github.com/meshctl/meshctl/engine/relay/pump"
+	"github.com/meshctl/meshctl/engine/relay/relayv1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Standing is what stands in a cluster because the hub wrote it, and what its agent is to keep so while the hub is away. Its methods may be
+// called from any goroutine.
+type Standing struct {
+	mu      sync.Mutex
+	objects map[string]map[relay.Key][]byte
+	sender  *relay.Sender
+	// settled is how often everything stood, and told that the agent knows of the last time.
+	settled uint64
+	told    bool
+	// signal is that of the stream that there is, which end ends.
+	signal chan struct{}
+	end    context.CancelCauseFunc
+}
+
+func newStanding() *Standing {
+	s := &Standing{objects: map[string]map[relay.Key][]byte{}, signal: make(chan struct{}, 1)}
+	var names []string
+	for _, kind := range snapshot.Kinds(snapshot.ManagedSide, snapshot.Write) {
+		name := relay.KindName(kind)
+		names = append(names, name)
+		s.objects[name] = map[relay.Key][]byte{}
+	}
+	s.sender = relay.NewSender(standingContents{s}, names...)
+	return s
+}
+
+// Set says that an object stands as a document has it; nil if nothing of the hub's stands under the name any more.
+func (s *Standing) Set(kind snapshot.Kind, namespace, name string, document []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key, wire := relay.Key{Namespace: namespace, Name: name}, relay.KindName(kind)
+	if document == nil {
+		delete(s.objects[wire], key)
+	} else {
+		s.objects[wire][key] = document
+	}
+	s.sender.Changed(wire, key)
+	pump.Signal(s.signal)
+}
+
+// Settled says that everything that is to stand stands. Before the first time after a start, it is not known what else there is.
+func (s *Standing) Settled() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for wire := range s.objects {
+		s.sender.SetComplete(wire, true)
+	}
+	s.settled, s.told = s.settled+1, false
+	pump.Signal(s.signal)
+}
+
+// standingContents are the objects for the sender, under the lock.
+type standingContents struct{ *Standing }
+
+// Object implements relay.Contents.
+func (s standingContents) Object(kind string, of relay.Key) ([]byte, bool) {
+	document, exists := s.objects[kind][of]
+	return document, exists
+}
+
+// Version implements relay.Contents.
+func (standingContents) Version(string) uint64 { return 0 }
+
+// begin makes a stream the one that there is.
+func (s *Standing) begin(end context.CancelCauseFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.end != nil {
+		s.end(errReplaced)
+	}
+	s.end, s.told = end, false
+	s.sender.Begin()
+	pump.Signal(s.signal)
+}
+
+func (s *Standing) next() (*relayv1.Data, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if frame := s.sender.Next(); frame != nil {
+		return frame, true
+	}
+	if !s.told && s.settled > 0 && s.sender.Unacked() == 0 {
+		s.told = true
+		return &relayv1.Data{Frame: &relayv1.Data_Settled{Settled: &relayv1.Settled{Generation: s.settled}}}, true
+	}
+	return nil, false
+}
+
+func (s *Standing) receive(f *relayv1.Feedback) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pump.Signal(s.signal)
+	return s.sender.Receive(f)
+}
+
+// Standing is what the agent of a cluster is to keep.
+func (h *Hub) Standing(cluster string) *Standing { return h.cluster(cluster).standing }
+
+// Desire implements relayv1.RelayServer.
+func (h *Hub) Desire(in grpc.BidiStreamingServer[relayv1.Feedback, relayv1.Data]) error {
+	first, err := in.Recv()
+	if err != nil {
+		return err
+	}
+	c, err := h.admit(in.Context(), first.GetHello())
+	if err != nil {
+		return err
+	}
+	if err := in.Send(&relayv1.Data{Frame: &relayv1.Data_Hello{Hello: h.hello()}}); err != nil {
+		return err
+	}
+	ctx, end := context.WithCancelCause(in.Context())
+	defer end(nil)
+	c.standing.begin(end)
+	go pump.Receive(in.Recv, c.standing.receive, end)
+	err = pump.Run(ctx, c.standing.signal, c.standing.next, func() *relayv1.Data {
+		return &relayv1.Data{Frame: &relayv1.Data_Beat{Beat: &relayv1.Beat{}}}
+	}, in.Send)
+	return pump.Cause(ctx, err)
+}
