@@ -122,6 +122,7 @@ func (c *cluster) due() bool {
 // unlock ends a critical section, publishes a finished batch, and wakes waiters.
 func (c *cluster) unlock() {
 	c.tracker.reached(c.accessible())
+	c.tracker.settle(c.queue.idle() && c.remote.writable() && !c.phases.soon())
 	var done *ChangeSet
 	if c.queue.idle() {
 		done = c.reports.changes.end()

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -43,8 +44,19 @@ type Options struct {
 	Keep bool
 	// Guard makes of the configuration of a cluster the one to write with; nil writes with the same.
 	Guard func(*rest.Config) *rest.Config
+	// Witness is told what stands in a cluster; nil, or one that returns nil, tells nobody.
+	Witness func(cluster string) Witness
 	// OnChange, if set, is called with each ChangeSet, from several goroutines.
 	OnChange func(ChangeSet)
+}
+
+// Witness is told what stands in one cluster, as it was written or found. Its methods are called with a lock held, one after the other,
+// and must not block.
+type Witness interface {
+	// Stands says that an object is as a document has it, which is computed when it is asked for; nil if it is gone.
+	Stands(of mirror.ID, document func() ([]byte, error))
+	// Settled says that there is nothing left to write: what was said is all that stands.
+	Settled()
 }
 
 // plane is whose objects are written and deleted.

@@ -17,10 +17,40 @@ type tracker struct {
 	told access
 	// unread are the objects of earlier processes to be read: proxies use what they have.
 	unread map[mirror.ID]bool
+	// witness is told what stands, if it is not nil; settled: that it is all.
+	witness Witness
+	settled bool
 }
 
 func newTracker(s *shared, cluster string) tracker {
-	return tracker{shared: s, reach: reach{cluster: cluster}, unread: map[mirror.ID]bool{}}
+	t := tracker{shared: s, reach: reach{cluster: cluster}, unread: map[mirror.ID]bool{}}
+	if s.Witness != nil {
+		t.witness = s.Witness(cluster)
+	}
+	return t
+}
+
+// set notes what an object is like; nil if it is gone.
+func (t *tracker) set(i *item, as *content) {
+	i.current = as
+	switch {
+	case t.witness == nil:
+		return
+	case as == nil:
+		t.witness.Stands(i.id, nil)
+	default:
+		of, cluster := i.id, t.reach.cluster
+		t.witness.Stands(of, func() ([]byte, error) { return objectBody(of, "", as, cluster, t.plane()) })
+	}
+	t.settled = false
+}
+
+// settle tells the witness, once, that there is nothing left to write.
+func (t *tracker) settle(idle bool) {
+	if t.witness != nil && idle && !t.settled {
+		t.settled = true
+		t.witness.Settled()
+	}
 }
 
 // reached says whether the cluster can be written to.
@@ -98,7 +128,7 @@ func (t *tracker) requestAnswered(i *item) {
 // wrote says that a request made an object as a content has it; nil deleted it. Changed is false if it was like that.
 func (t *tracker) wrote(i *item, as *content, changed bool, took time.Duration) {
 	t.ledger.wrote(&i.party, i.current, as, changed, took)
-	i.current = as
+	t.set(i, as)
 	t.requestAnswered(i)
 }
 
@@ -107,7 +137,7 @@ func (t *tracker) observe(i *item, as *content) {
 	defer t.requestAnswered(i)
 	if i.current != as {
 		t.ledger.wrote(&i.party, i.current, as, i.sending != nil, 0)
-		i.current = as
+		t.set(i, as)
 		if as != i.wide {
 			i.wide = nil // it has what another one provides
 		}

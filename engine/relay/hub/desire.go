@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/relay"
 	"github.com/meshctl/meshctl/engine/relay/pump"
 	"github.com/meshctl/meshctl/engine/relay/relayv1"
@@ -16,7 +17,7 @@ import (
 // called from any goroutine.
 type Standing struct {
 	mu      sync.Mutex
-	objects map[string]map[relay.Key][]byte
+	objects map[string]map[relay.Key]func() ([]byte, error)
 	sender  *relay.Sender
 	// settled is how often everything stood, and told that the agent knows of the last time.
 	settled uint64
@@ -27,22 +28,22 @@ type Standing struct {
 }
 
 func newStanding() *Standing {
-	s := &Standing{objects: map[string]map[relay.Key][]byte{}, signal: make(chan struct{}, 1)}
+	s := &Standing{objects: map[string]map[relay.Key]func() ([]byte, error){}, signal: make(chan struct{}, 1)}
 	var names []string
 	for _, kind := range snapshot.Kinds(snapshot.ManagedSide, snapshot.Write) {
 		name := relay.KindName(kind)
 		names = append(names, name)
-		s.objects[name] = map[relay.Key][]byte{}
+		s.objects[name] = map[relay.Key]func() ([]byte, error){}
 	}
 	s.sender = relay.NewSender(standingContents{s}, names...)
 	return s
 }
 
-// Set says that an object stands as a document has it; nil if nothing of the hub's stands under the name any more.
-func (s *Standing) Set(kind snapshot.Kind, namespace, name string, document []byte) {
+// Stands implements apply.Witness.
+func (s *Standing) Stands(of mirror.ID, document func() ([]byte, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key, wire := relay.Key{Namespace: namespace, Name: name}, relay.KindName(kind)
+	key, wire := relay.Key{Namespace: of.Namespace, Name: of.Name}, relay.KindName(of.Kind)
 	if document == nil {
 		delete(s.objects[wire], key)
 	} else {
@@ -52,7 +53,7 @@ func (s *Standing) Set(kind snapshot.Kind, namespace, name string, document []by
 	pump.Signal(s.signal)
 }
 
-// Settled says that everything that is to stand stands. Before the first time after a start, it is not known what else there is.
+// Settled implements apply.Witness. Before the first time after a start, it is not known what else there is.
 func (s *Standing) Settled() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +70,11 @@ type standingContents struct{ *Standing }
 // Object implements relay.Contents.
 func (s standingContents) Object(kind string, of relay.Key) ([]byte, bool) {
 	document, exists := s.objects[kind][of]
-	return document, exists
+	if !exists {
+		return nil, false
+	}
+	raw, err := document()
+	return raw, err == nil // it was written like that before
 }
 
 // Version implements relay.Contents.

@@ -4,7 +4,6 @@ package relaytest
 import (
 	"context"
 	"crypto/x509"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -254,7 +253,9 @@ type server struct {
 }
 
 func (w *world) server() *server {
-	s := &server{w: w, sink: apply.New(apply.Options{Namespace: w.plane.Namespace, PlaneID: w.plane.ID, Log: slog.New(slog.DiscardHandler)}), wanted: map[string]string{}}
+	s := &server{w: w, sink: apply.New(apply.Options{
+		Namespace: w.plane.Namespace, PlaneID: w.plane.ID, Log: slog.New(slog.DiscardHandler), Witness: w.witness,
+	}), wanted: map[string]string{}}
 	w.run(s.sink.Run)
 	s.sink.Set("west", w.relayed.Link("west"))
 	w.run(func(ctx context.Context) {
@@ -268,6 +269,14 @@ func (w *world) server() *server {
 		}
 	})
 	return s
+}
+
+// witness is that of a cluster that is reached through its agent.
+func (w *world) witness(cluster string) apply.Witness {
+	if cluster == "" {
+		return nil
+	}
+	return w.hub.Standing(cluster)
 }
 
 func (s *server) want(name, org string) {
@@ -353,19 +362,6 @@ func TestRelayIsLikeADirectConnection(t *testing.T) {
 	serving.written()
 }
 
-// stands tells the agent what stands in west: what is wanted.
-func (s *server) stands() {
-	s.w.t.Helper()
-	s.written()
-	standing := s.w.hub.Standing("west")
-	for _, c := range clusterOf(s.w.direct).IssuedCertificates {
-		raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": c.Labels}, "spec": c.Spec})
-		require.NoError(s.w.t, err)
-		standing.Set(snapshot.IssuedCertificate, c.Namespace, c.Name, raw)
-	}
-	standing.Settled()
-}
-
 // TestTheHubIsAway: the agent keeps what stands, changes nothing else, and obeys the hub again once it is back. An agent that starts
 // meanwhile knows what stood.
 func TestTheHubIsAway(t *testing.T) {
@@ -375,7 +371,7 @@ func TestTheHubIsAway(t *testing.T) {
 	stop := w.agent()
 	serving.want("a", "one")
 	serving.want("b", "two")
-	serving.stands()
+	serving.written()
 	waittest.Until(t, "what stands is stored", func() bool {
 		documents, err := w.disk.Load(t.Context())
 		return err == nil && len(documents) == 2
