@@ -47,6 +47,7 @@ var floors = []floor{
 	{packages: []string{"engine/relay"}},
 	{packages: []string{"engine/offline"}},
 	{packages: []string{"engine/watch"}},
+	{packages: []string{"engine/relay/hub", "engine/relay/agent", "engine/relay/relaytest"}},
 	{packages: []string{"engine/cluster"}},
 	{packages: []string{"engine/registration"}},
 	{packages: []string{"engine/check"}},

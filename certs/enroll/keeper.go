@@ -41,7 +41,8 @@ type Keeper struct {
 	// Client reaches the agent's cluster, and Namespace is that of the agent.
 	Client    kube.Clientset
 	Namespace string
-	// Cluster is the name with which the cluster is registered, and Plane the UID of the management plane.
+	// Cluster is the name with which the cluster is registered, and Plane the UID of the management plane: as Start finds them in the
+	// certificate or the token, if they are empty.
 	Cluster, Plane string
 	// ServerName is that of the hub's certificate.
 	ServerName string
@@ -78,6 +79,9 @@ func (k *Keeper) Start(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("Secret %s/%s: %w", k.Namespace, ClientSecret, err)
 		}
+		if k.Cluster == "" {
+			k.Plane, k.Cluster, _ = identity.Named(read.Chain[0])
+		}
 		if k.Now().Before(read.Chain[0].NotAfter.Add(identity.Overdue)) {
 			k.set(identity.Own{Chain: read.Chain, Key: read.Key, Roots: read.Roots})
 			return nil
@@ -94,6 +98,9 @@ func (k *Keeper) Start(ctx context.Context) error {
 	token, err := identity.ParseToken(string(text.Data[TokenKey]))
 	if err != nil {
 		return fmt.Errorf("Secret %s/%s: %w", k.Namespace, TokenSecret, err)
+	}
+	if k.Cluster == "" {
+		k.Plane, k.Cluster = token.Plane, token.Cluster
 	}
 	if token.Cluster != k.Cluster || token.Plane != k.Plane {
 		return fmt.Errorf("Secret %s/%s: the token is for cluster %s of the management plane %s, and the agent is that of %s of %s", k.Namespace, TokenSecret, token.Cluster, token.Plane, k.Cluster, k.Plane)

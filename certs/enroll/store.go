@@ -33,6 +33,9 @@ const (
 	recordKey = "record"
 )
 
+// ServerName is the DNS name by which agents know the hub of a management plane in a namespace, as in Gloo Mesh.
+func ServerName(namespace string) string { return "gloo-mesh-mgmt-server." + namespace }
+
 // RecordType is the type of Secrets with Records.
 const RecordType corev1.SecretType = "meshctl.io/relay-agent"
 

@@ -25,6 +25,17 @@ func AgentName(plane, cluster string) string { return domainOf(plane) + clusterP
 // HubName is the SPIFFE identity of the hub of a management plane.
 func HubName(plane string) string { return domainOf(plane) + hubName }
 
+// Named are the management plane and the cluster in the identity of an agent; false if it has none.
+func Named(cert *x509.Certificate) (plane, cluster string, ok bool) {
+	for _, uri := range cert.URIs {
+		domain, isOurs := strings.CutSuffix(uri.Host, domainSuffix)
+		if cluster, ok = strings.CutPrefix(uri.Path, clusterPath); ok && isOurs {
+			return domain, cluster, true
+		}
+	}
+	return "", "", false
+}
+
 // ClusterOf is the cluster whose agent a certificate is of. In one of the user's own PKI, whose names cannot be chosen, it is the only DNS
 // name, as in Gloo Mesh.
 func ClusterOf(cert *x509.Certificate, plane string) (string, error) {

@@ -6,9 +6,11 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/certs/agent"
+	"github.com/meshctl/meshctl/certs/enroll"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -32,7 +34,9 @@ type Options struct {
 	VaultAudience string
 	// ClusterID is the name by which istiod knows the cluster.
 	ClusterID string
-	Log       cmdutil.LogFlags
+	// RelayServer is HOST:PORT of the hub to dial; nobody is dialled if it is empty. RelayName is the DNS name in its certificate.
+	RelayServer, RelayName string
+	Log                    cmdutil.LogFlags
 	// Parts look at the mesh and restart its pods.
 	Parts func(config *rest.Config, o *Options) (agent.Verifier, agent.Restarter, error)
 }
@@ -61,6 +65,11 @@ TLS only if its URL here says http. The agent logs in with a token that has the
 audience --vault-audience and no other, never with that for the API server. It
 is enough to say so to "meshctl cluster register", whose Deployment has these
 flags then.
+
+With --relay-server, it also speaks for its cluster: it reports what is there to
+meshctl serve, carries out what that writes, and keeps what stands while it is
+away. Its first certificate it gets for the token in Secret
+relay-identity-token-secret, which meshctl cluster invite makes.
 
 The address of --health-bind serves /metrics, /healthz and /readyz to everyone
 who can reach it.`
@@ -93,6 +102,9 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 			if opts.Namespace == "" {
 				return cmdutil.FlagErrorf("--namespace must not be empty")
 			}
+			if opts.RelayName == "" {
+				opts.RelayName = enroll.ServerName(opts.Namespace)
+			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}
@@ -108,6 +120,8 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	flags.StringVar(&opts.ClusterID, "cluster-id", "", "`name` by which istiod knows the cluster (default: CLUSTER_ID in istiod's pod, else Kubernetes)")
 	flags.StringSliceVar(&opts.VaultServers, "vault-server", nil, "`URL` of a HashiCorp Vault that VirtualMeshes may name")
 	flags.StringVar(&opts.VaultAudience, "vault-audience", snapshot.VaultAudience, "`audience` of the tokens that log in to Vault")
+	flags.StringVar(&opts.RelayServer, "relay-server", "", "`HOST:PORT` of meshctl serve, to speak for a cluster whose API server it does not reach")
+	flags.StringVar(&opts.RelayName, "relay-name", "", "DNS `name` in the certificate of --relay-server (default gloo-mesh-mgmt-server.NAMESPACE)")
 	opts.Log.AddFlags(cmd)
 	return cmd
 }
@@ -140,10 +154,17 @@ func agentRun(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
-	return agent.Run(ctx, agent.Options{
-		Config: config, Namespace: opts.Namespace, HealthBind: opts.HealthBind, Verifier: verifier,
-		VaultServers: opts.VaultServers, VaultAudience: opts.VaultAudience,
-		Restarter: restarter, Log: log,
-		OnListen: func(address string) { log.Info("serving metrics and health", "address", "http://"+address) },
+	group, ctx := errgroup.WithContext(ctx)
+	if opts.RelayServer != "" {
+		group.Go(func() error { return relayRun(ctx, config, opts, log) })
+	}
+	group.Go(func() error {
+		return agent.Run(ctx, agent.Options{
+			Config: config, Namespace: opts.Namespace, HealthBind: opts.HealthBind, Verifier: verifier,
+			VaultServers: opts.VaultServers, VaultAudience: opts.VaultAudience,
+			Restarter: restarter, Log: log,
+			OnListen: func(address string) { log.Info("serving metrics and health", "address", "http://"+address) },
+		})
 	})
+	return group.Wait()
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
+	"github.com/meshctl/meshctl/certs/enroll"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/serve"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -26,7 +27,11 @@ type Options struct {
 	LeaseDuration time.Duration
 	// DisallowIntersecting refuses policies that users' own objects intersect with.
 	DisallowIntersecting bool
-	Log                  cmdutil.LogFlags
+	// RelayBind is the address that agents dial; none can if it is empty. RelayAdvertise is HOST:PORT of it for other replicas, and
+	// RelayNames are the DNS names by which agents know it.
+	RelayBind, RelayAdvertise string
+	RelayNames                []string
+	Log                       cmdutil.LogFlags
 }
 
 const long = `Runs the management plane until it is interrupted. It watches the management
@@ -40,6 +45,10 @@ stand by.
 
 The address of --metrics-bind serves /metrics, /healthz and /readyz to everyone
 who can reach it.
+
+Agents of clusters whose API server cannot be reached dial the address of
+--relay-bind; see meshctl agent --relay-server. All instances accept them, and
+pass them on to the one that works, by its --relay-advertise.
 
 The address of --debug-bind serves /debug/snapshot with the latest translation.
 A request needs a bearer token of the management cluster whose user has the verb
@@ -92,6 +101,9 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	flags.BoolVar(&opts.LeaderElect, "leader-elect", true, "elect one instance with a Lease; the others stand by")
 	flags.DurationVar(&opts.LeaseDuration, "lease-duration", serve.DefaultLeaseDuration, "how long a leader that does not renew the Lease keeps it; longer survives longer stalls of the API server")
 	flags.BoolVar(&opts.DisallowIntersecting, "disallow-intersecting-config", false, "reject TrafficPolicies and AccessPolicies that intersect with hand-written objects in the namespace of the service or the root namespace of the mesh, instead of warning")
+	flags.StringVar(&opts.RelayBind, "relay-bind", "", "`address` that agents dial, such as :9900; empty lets none come in")
+	flags.StringVar(&opts.RelayAdvertise, "relay-advertise", "", "`HOST:PORT` of --relay-bind for the other instances, such as $(POD_IP):9900")
+	flags.StringSliceVar(&opts.RelayNames, "relay-name", nil, "DNS `name` in the certificate that agents are shown (default: gloo-mesh-mgmt-server.NAMESPACE, also with .svc)")
 	opts.Log.AddFlags(cmd)
 	return cmd
 }
@@ -106,7 +118,16 @@ func serveRun(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
+	var relay *serve.Relay
+	if opts.RelayBind != "" {
+		names := opts.RelayNames
+		if len(names) == 0 {
+			names = []string{enroll.ServerName(opts.Namespace), enroll.ServerName(opts.Namespace) + ".svc"}
+		}
+		relay = &serve.Relay{Bind: opts.RelayBind, Advertise: opts.RelayAdvertise, Identify: agents(names)}
+	}
 	return serve.Run(ctx, serve.Options{
+		Relay:      relay,
 		Management: config, Namespace: opts.Namespace, MetricsBind: opts.MetricsBind, DebugBind: opts.DebugBind,
 		LeaderElect: opts.LeaderElect, LeaseDuration: opts.LeaseDuration, RefuseIntersecting: opts.DisallowIntersecting,
 		Log: log, UserAgent: "meshctl/" + opts.Version, Version: opts.Version,

@@ -19,8 +19,10 @@ type Registration struct {
 	Name string
 	// Domain is the DNS suffix of Services; empty for the default.
 	Domain string
-	// SecretName is the Secret with the kubeconfig.
+	// SecretName is the Secret with the kubeconfig. Relayed: none is named, so that the cluster is reached through its agent unless there
+	// is a Secret of its own name.
 	SecretName string
+	Relayed    bool
 	// UID is the identity that is stored with it; empty if none is.
 	UID types.UID
 	// Created is when the cluster was registered.
@@ -40,7 +42,7 @@ func readRegistration(content map[string]any) Registration {
 	created, _ := time.Parse(time.RFC3339, text) // the zero time is the oldest
 	text, _, _ = unstructured.NestedString(content, "metadata", "annotations", LifetimeAnnotation)
 	return Registration{
-		Name: name, Domain: domain, SecretName: cmp.Or(secretName, name), UID: types.UID(uid), Created: created, Lifetime: ParseLifetime(text),
+		Name: name, Domain: domain, SecretName: cmp.Or(secretName, name), Relayed: secretName == "", UID: types.UID(uid), Created: created, Lifetime: ParseLifetime(text),
 	}
 }
 
@@ -167,15 +169,18 @@ func (r *Registry) connect(name string) (Connection, bool) {
 	defer r.mu.Unlock()
 	e := r.entries[name]
 	before := e.connection
-	now := Connection{Name: name, Domain: e.registration.Domain, Err: e.err}
-	if now.Err == nil {
+	now := Connection{Name: name, Domain: e.registration.Domain, Relayed: e.registration.Relayed && e.secret == nil, Err: e.err}
+	switch {
+	case now.Relayed:
+		now.Err = nil
+	case now.Err == nil:
 		now.Err = r.identityError(e)
 	}
-	if now.Err == nil {
+	if now.Err == nil && !now.Relayed {
 		now.Config, now.UID, now.Refused = e.client.Config, e.identity(), e.next.refusal()
 	}
 	e.connection = now
-	if before.Name != "" && now.Domain == before.Domain && now.Config == before.Config && now.UID == before.UID && sameText(now.Err, before.Err) && sameText(now.Refused, before.Refused) {
+	if before.Name != "" && now.Domain == before.Domain && now.Relayed == before.Relayed && now.Config == before.Config && now.UID == before.UID && sameText(now.Err, before.Err) && sameText(now.Refused, before.Refused) {
 		return now, false
 	}
 	switch {

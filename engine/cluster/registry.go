@@ -27,6 +27,8 @@ type Connection struct {
 	Name string
 	// Domain is the DNS suffix of its Services, as its KubernetesCluster says.
 	Domain string
+	// Relayed: the cluster is reached through its agent, which dials; there is no Config.
+	Relayed bool
 	// Config reaches the cluster with the current token, whichever that is: a
 	// renewed token takes effect in it while it is in use. It is another
 	// pointer only if the server or its CA is another. Nil if Err is set.

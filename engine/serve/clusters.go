@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"sync"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/relay/hub"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
 )
@@ -30,6 +32,8 @@ type Clusters struct {
 	// configs are the configurations of the registered clusters, nil for those that have none, and identities what is known of them.
 	configs    map[string]*rest.Config
 	identities map[string]types.UID
+	// hub is where agents dial; nil if none can.
+	hub *hub.Hub
 	// runnables are told how to reach the clusters; nil if there are none.
 	runnables *runnables
 
@@ -163,15 +167,12 @@ type handler struct{ *Clusters }
 // Set implements cluster.Handler.
 func (h handler) Set(m cluster.Connection) {
 	h.refuse(m.Name, m.Refused)
-	h.Source.Set(m.Name, m.Domain, m.Config, m.Err)
+	linked := h.Source.Link(m.Name)
+	config := h.connect(m)
 	h.identify(m.Name, func() { h.identities[m.Name] = m.UID })
-	before, known := h.configs[m.Name]
-	config := m.Config
-	if m.Err != nil {
-		config = nil
-	}
+	before := h.configs[m.Name]
 	h.configs[m.Name] = config
-	if link := h.Source.Link(m.Name); !known && link != nil { // there is none while the Source ends
+	if link := h.Source.Link(m.Name); link != linked && link != nil { // there is none while the Source ends
 		if h.sink != nil {
 			h.sink.Set(m.Name, link)
 		}
@@ -186,6 +187,40 @@ func (h handler) Set(m cluster.Connection) {
 	default:
 		h.runnables.set(m.Name, h.fence.guard(config))
 	}
+}
+
+// errNoRelay is why a cluster cannot be reached that is to be reached through its agent.
+var errNoRelay = errors.New("it has no kubeconfig Secret, and is to be reached through its agent; meshctl serve takes no agents here: start it with --relay-bind, or register the cluster with a kubeconfig")
+
+// connect has the Source read a cluster, and returns how to reach it; nil if it cannot be reached.
+func (h handler) connect(m cluster.Connection) *rest.Config {
+	switch {
+	case m.Relayed && h.hub == nil:
+		h.Source.Set(m.Name, m.Domain, nil, errNoRelay)
+		return nil
+	case m.Relayed:
+		config, err := h.hub.Add(h.Source, m.Name, m.Domain)
+		if err != nil {
+			h.Source.Set(m.Name, m.Domain, nil, err)
+		}
+		return config
+	}
+	if h.hub != nil {
+		h.hub.Remove(m.Name)
+	}
+	h.Source.Set(m.Name, m.Domain, m.Config, m.Err)
+	if m.Err != nil {
+		return nil
+	}
+	return m.Config
+}
+
+// witness is told what stands in a cluster; nil if that is not reached through its agent.
+func (c *Clusters) witness(name string) apply.Witness {
+	if c.hub == nil || name == "" {
+		return nil
+	}
+	return c.hub.Standing(name)
 }
 
 // Renewed implements cluster.Handler.
@@ -215,6 +250,9 @@ func (h handler) Remove(name string) {
 	delete(h.configs, name)
 	h.identify(name, func() { delete(h.identities, name) })
 	h.refuse(name, nil)
+	if h.hub != nil {
+		h.hub.Remove(name)
+	}
 	h.Source.Remove(name)
 	h.runnables.remove(name)
 	if h.observer != nil {

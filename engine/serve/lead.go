@@ -27,6 +27,8 @@ type leadership struct {
 	// other is the identity of the leader if that is another process; nil if there is
 	// none, or it is not known.
 	other atomic.Pointer[string]
+	// epoch is how often the Lease has changed its holder.
+	epoch atomic.Uint64
 	// away is why the Lease cannot be read or written; nil if it can.
 	away atomic.Pointer[string]
 }

@@ -66,6 +66,7 @@ func (l *lock) write(ctx context.Context, record resourcelock.LeaderElectionReco
 	if err != nil {
 		return err
 	}
+	l.state.epoch.Store(uint64(max(record.LeaderTransitions, 0)))
 	l.observeHolder(record.HolderIdentity)
 	if record.HolderIdentity == l.Identity() {
 		l.renewed(sent)

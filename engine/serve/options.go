@@ -50,6 +50,8 @@ type Options struct {
 	Version string
 	// Runnables run while this process leads.
 	Runnables []Runnable
+	// Relay lets agents dial this process; nil lets none.
+	Relay *Relay
 	// OnListen, if set, is called with the addresses of metrics and health and of the
 	// debug endpoints; nil for what is not served.
 	OnListen func(metrics, debug net.Addr)
@@ -92,6 +94,9 @@ func (o Options) withDefaults() (Options, error) {
 			return o, fmt.Errorf("serve: reading the host name for the identity in the Lease: %w", err)
 		}
 		o.identity = host + "_" + string(uuid.NewUUID())
+		if o.Relay != nil && o.Relay.Advertise != "" {
+			o.identity += advertised + o.Relay.Advertise
+		}
 	}
 	return o, nil
 }

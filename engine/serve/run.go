@@ -3,6 +3,7 @@ package serve
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/relay/hub"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
 )
@@ -53,6 +55,10 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer stop()
+	door, err := openDoor(ctx, o, &leader)
+	if err != nil {
+		return err
+	}
 	return lead(ctx, o, &leader, func(ctx context.Context, f *fence) error {
 		id, err := planeID(ctx, o, f)
 		if err != nil || ctx.Err() != nil {
@@ -60,6 +66,9 @@ func Run(ctx context.Context, o Options) error {
 		}
 		w, err := newWorker(o, id, f, metrics)
 		if err != nil {
+			return err
+		}
+		if err := w.relay(ctx, door, id, leader.epoch.Load()); err != nil {
 			return err
 		}
 		current.Store(w)
@@ -80,6 +89,8 @@ type worker struct {
 	recorder *recorder
 	// runnables work beside the loop; nil if there are none.
 	runnables *runnables
+	// agents serves those that dial, until ctx ends; it does nothing where there is no relay.
+	agents func(ctx context.Context)
 }
 
 // The following methods may be called on nil, while this process does not lead.
@@ -132,7 +143,7 @@ func (w *worker) unread() string {
 // fence, if there is one.
 func newWorker(o Options, id string, f *fence, m *metrics) (*worker, error) {
 	o.Management = f.guard(o.Management)
-	w := &worker{options: o, metrics: prometheus.NewRegistry()}
+	w := &worker{options: o, metrics: prometheus.NewRegistry(), agents: func(context.Context) {}}
 	why := &cause{}
 	var err error
 	if w.recorder, err = newRecorder(o, func() *snapshot.State { return w.loop.state.Load() }); err != nil {
@@ -141,6 +152,7 @@ func newWorker(o Options, id string, f *fence, m *metrics) (*worker, error) {
 	w.sink = apply.New(apply.Options{
 		Widen:     engine.Widen,
 		Namespace: o.Namespace, PlaneID: id, Log: why.logger(o.Log), Registerer: w.metrics, OnChange: w.recorder.record, Guard: f.guard,
+		Witness: func(cluster string) apply.Witness { return w.clusters.witness(cluster) },
 	})
 	if w.clusters, err = NewClusters(o.clusters(id, w.sink, f)); err != nil {
 		return nil, err
@@ -155,6 +167,21 @@ func newWorker(o Options, id string, f *fence, m *metrics) (*worker, error) {
 		return nil, err
 	}
 	return w, nil
+}
+
+// relay lets agents come in for a term of this process as the leader.
+func (w *worker) relay(ctx context.Context, d *door, id string, epoch uint64) error {
+	if d == nil {
+		return nil
+	}
+	agents, config, err := w.options.Relay.Identify(ctx, w.options.Management, w.options.Namespace, id)
+	if err != nil {
+		return fmt.Errorf("serve: agents: %w", err)
+	}
+	h := hub.New(hub.Options{Agents: agents, Plane: id, Epoch: epoch, Version: w.options.Version, Log: w.options.Log})
+	w.clusters.hub = h
+	w.agents = func(ctx context.Context) { d.enter(ctx, h, config) }
+	return nil
 }
 
 // clusters returns the options to connect clusters for a management plane with an identity; sink is nil to write nothing, and f if
@@ -179,6 +206,7 @@ func (w *worker) run(ctx context.Context) error {
 	group.Go(func() error { w.reportFailures(ctx); return nil })
 	group.Go(func() error { w.recorder.run(ctx); return nil })
 	group.Go(func() error { w.runnables.run(ctx); return nil })
+	group.Go(func() error { w.agents(ctx); return nil })
 
 	ended := make(chan error, 1)
 	go func() { ended <- group.Wait() }()

@@ -66,7 +66,7 @@ const noAgent = "its agent has not connected yet"
 // newRemote prepares the state of a cluster to which requests are sent by a transport. The seed is what was known of it before.
 func newRemote(seed *snapshot.Cluster, settings sessionSettings, transport http.RoundTripper, log *slog.Logger, notify func()) (*Remote, error) {
 	r := &Remote{
-		settings: settings, log: log.With("cluster", seed.Name), notify: notify, lists: map[snapshot.Kind]*remoteList{}, 
+		settings: settings, log: log.With("cluster", seed.Name), notify: notify, lists: map[snapshot.Kind]*remoteList{},
 		next: *seed, dirty: true, cancel: func() {},
 	}
 	r.freeze()
@@ -372,6 +372,9 @@ func (r *Remote) heard() time.Time {
 }
 
 func (r *Remote) silent() int64 { return 0 }
+
+// Config sends requests to the cluster through its agent; always the same pointer.
+func (r *Remote) Config() *rest.Config { return r.conn.Config }
 
 func (r *Remote) writers() *mirror.Link { return &r.link }
 

@@ -113,7 +113,16 @@ func (s *Standing) receive(f *relayv1.Feedback) error {
 }
 
 // Standing is what the agent of a cluster is to keep.
-func (h *Hub) Standing(cluster string) *Standing { return h.cluster(cluster).standing }
+func (h *Hub) Standing(cluster string) *Standing {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.standing[cluster]
+	if s == nil {
+		s = newStanding()
+		h.standing[cluster] = s
+	}
+	return s
+}
 
 // Desire implements relayv1.RelayServer.
 func (h *Hub) Desire(in grpc.BidiStreamingServer[relayv1.Feedback, relayv1.Data]) error {
@@ -130,9 +139,10 @@ func (h *Hub) Desire(in grpc.BidiStreamingServer[relayv1.Feedback, relayv1.Data]
 	}
 	ctx, end := context.WithCancelCause(in.Context())
 	defer end(nil)
-	c.standing.begin(end)
-	go pump.Receive(in.Recv, c.standing.receive, end)
-	err = pump.Run(ctx, c.standing.signal, c.standing.next, func() *relayv1.Data {
+	standing := h.Standing(c.name)
+	standing.begin(end)
+	go pump.Receive(in.Recv, standing.receive, end)
+	err = pump.Run(ctx, standing.signal, standing.next, func() *relayv1.Data {
 		return &relayv1.Data{Frame: &relayv1.Data_Beat{Beat: &relayv1.Beat{}}}
 	}, in.Send)
 	return pump.Cause(ctx, err)

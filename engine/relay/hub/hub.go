@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/relay"
 	"github.com/meshctl/meshctl/engine/relay/relayv1"
@@ -59,13 +60,14 @@ type Hub struct {
 
 	mu       sync.Mutex
 	clusters map[string]*cluster
+	// standing outlives clusters: who writes says once what stands, however a cluster is reached.
+	standing map[string]*Standing
 }
 
 // cluster is what a Hub has of a cluster.
 type cluster struct {
 	name     string
 	exchange *exchange
-	standing *Standing
 
 	mu sync.Mutex
 	// remote is nil until the cluster is registered here.
@@ -82,7 +84,7 @@ func New(o Options) *Hub {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	return &Hub{options: o, incarnation: rand.Text(), clusters: map[string]*cluster{}}
+	return &Hub{options: o, incarnation: rand.Text(), clusters: map[string]*cluster{}, standing: map[string]*Standing{}}
 }
 
 func (h *Hub) cluster(name string) *cluster {
@@ -90,18 +92,19 @@ func (h *Hub) cluster(name string) *cluster {
 	defer h.mu.Unlock()
 	c := h.clusters[name]
 	if c == nil {
-		c = &cluster{name: name, exchange: newExchange(name), standing: newStanding()}
+		c = &cluster{name: name, exchange: newExchange(name)}
 		h.clusters[name] = c
 	}
 	return c
 }
 
-// Add registers a cluster with a Source: it is read and written through its agent from now on.
-func (h *Hub) Add(source *watch.Source, name, domain string) error {
+// Add registers a cluster with a Source: it is read and written through its agent from now on. The configuration sends requests that way,
+// and is the same pointer as long as the cluster is registered.
+func (h *Hub) Add(source *watch.Source, name, domain string) (*rest.Config, error) {
 	c := h.cluster(name)
 	remote, err := source.SetRemote(name, domain, c.exchange)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +112,7 @@ func (h *Hub) Add(source *watch.Source, name, domain string) error {
 		c.remote = remote
 		c.endStream(errReplaced)
 	}
-	return nil
+	return remote.Config(), nil
 }
 
 // errRemoved ends the streams of a cluster that is not registered any more.

@@ -101,7 +101,8 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	w.disk = agent.ConfigMaps{Client: client, Namespace: w.plane.Namespace}
 	w.relayed, w.direct = w.source(), w.source()
-	require.NoError(t, w.hub.Add(w.relayed, "west", ""))
+	_, err = w.hub.Add(w.relayed, "west", "")
+	require.NoError(t, err)
 	w.direct.Set("west", "", w.west, nil)
 	return w
 }

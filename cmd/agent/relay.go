@@ -1,0 +1,80 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/certs/enroll"
+	"github.com/meshctl/meshctl/engine/kube"
+	relay "github.com/meshctl/meshctl/engine/relay/agent"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Pauses before the agent asks the hub for its first certificate again.
+const enrollFirst, enrollMost = time.Second, time.Minute
+
+// relayRun speaks for the cluster until ctx ends.
+func relayRun(ctx context.Context, config *rest.Config, opts *Options, log *slog.Logger) error {
+	client, err := kube.NewClientset(kube.Unlimited(config))
+	if err != nil {
+		return fmt.Errorf("the agent's API server: %w", err)
+	}
+	uid := ""
+	keeper := &enroll.Keeper{
+		Client: client, Namespace: opts.Namespace, ServerName: opts.RelayName, Log: log, Now: time.Now,
+	}
+	failures := 0
+	for {
+		if uid == "" {
+			uid, err = clusterUID(ctx, client)
+		}
+		if err == nil {
+			keeper.Hub = relay.Enroller{Hub: opts.RelayServer, UID: uid, Version: opts.Version}
+			err = keeper.Start(ctx)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err == nil {
+			break
+		}
+		failures++
+		pause := kube.Backoff(enrollFirst, enrollMost, failures)
+		log.Warn("the agent has no certificate for the hub; trying again", "hub", opts.RelayServer, "error", err, "pause", pause)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+	}
+	agent, err := relay.New(relay.Options{
+		Cluster: keeper.Cluster, UID: uid, Plane: snapshot.Plane{Namespace: opts.Namespace, ID: keeper.Plane}, Config: config, Hub: opts.RelayServer,
+		Dial:    []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(keeper.TLS()))},
+		Version: opts.Version, Log: log, Disk: relay.ConfigMaps{Client: client, Namespace: opts.Namespace},
+	})
+	if err != nil {
+		return err
+	}
+	var group sync.WaitGroup
+	group.Go(func() { keeper.Run(ctx) })
+	group.Go(func() { agent.Run(ctx) })
+	group.Wait()
+	return nil
+}
+
+// clusterUID is that of the namespace kube-system, by which a cluster is told from others.
+func clusterUID(ctx context.Context, client kube.Clientset) (string, error) {
+	ns, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("namespace %s: %w", metav1.NamespaceSystem, err)
+	}
+	return string(ns.UID), nil
+}
