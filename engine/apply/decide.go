@@ -29,6 +29,8 @@ type step struct {
 	wanted  mirror.Digest
 	content *content
 	value   any
+	// explained: an edit explains why the object is deleted.
+	explained bool
 }
 
 // facts are what a decision about an item depends on, together with the view of what is around it.
@@ -253,7 +255,7 @@ func (f *facts) remove(d *decision) {
 	case f.place.cluster != "" && f.used(d, f.current.provides(f.place.cluster)):
 		d.waitForProxies(f, UsedByProxies)
 	default:
-		d.step = step{verb: deleteObject, version: f.live.Version}
+		d.step = step{verb: deleteObject, version: f.live.Version, explained: f.withdrawal != nil && f.withdrawal.explained}
 	}
 }
 

@@ -44,6 +44,9 @@ func perform(ctx context.Context, c *kube.Client, s *shared, of mirror.ID, clust
 	defer cancel()
 	switch do.verb {
 	case deleteObject:
+		if do.explained {
+			ctx = kube.Explained(ctx)
+		}
 		return sendDeletion(ctx, c, of, do.version)
 	case readObject:
 		current, err := readContent(ctx, c, of, do.content)

@@ -6,34 +6,36 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
-	"slices"
-	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/kube"
-	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/relay/pump"
 	"github.com/meshctl/meshctl/engine/relay/relayv1"
-	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // exchanger carries out the hub's requests to the cluster, with the credential of the agent.
 type exchanger struct {
 	client *http.Client
 	base   *url.URL
-	rules  rules
+	guard  *guard
 	signal chan struct{}
+	log    *slog.Logger
+	// refused counts requests that were not passed on.
+	refused atomic.Int64
 
 	mu      sync.Mutex
 	answers []*relayv1.Answer
 	cancels map[uint64]context.CancelFunc
 }
 
-func newExchanger(config *rest.Config, r rules) (*exchanger, error) {
+func newExchanger(config *rest.Config, g *guard, log *slog.Logger) (*exchanger, error) {
 	client, err := rest.HTTPClientFor(kube.Unlimited(config))
 	if err != nil {
 		return nil, err
@@ -42,7 +44,7 @@ func newExchanger(config *rest.Config, r rules) (*exchanger, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &exchanger{client: client, base: base, rules: r, signal: make(chan struct{}, 1), cancels: map[uint64]context.CancelFunc{}}, nil
+	return &exchanger{client: client, base: base, guard: g, log: log, signal: make(chan struct{}, 1), cancels: map[uint64]context.CancelFunc{}}, nil
 }
 
 // begin forgets what was asked for on another stream.
@@ -100,7 +102,9 @@ const maxAnswer = 3 << 20
 
 // carryOut asks the API server, if the hub may ask for that.
 func (e *exchanger) carryOut(ctx context.Context, r *relayv1.Request) *relayv1.Answer {
-	if err := e.rules.allow(r); err != nil {
+	if err := e.guard.allow(r, time.Now()); err != nil {
+		e.refused.Add(1)
+		e.log.Warn("a request of the hub is not passed on", "method", r.GetMethod(), "path", r.GetPath(), "reason", err)
 		return refusal(err)
 	}
 	target, err := e.base.Parse(r.GetPath())
@@ -119,7 +123,7 @@ func (e *exchanger) carryOut(ctx context.Context, r *relayv1.Request) *relayv1.A
 	if err != nil {
 		return &relayv1.Answer{Error: kube.Reason(e.base.String(), err)}
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	switch {
 	case err != nil:
@@ -128,7 +132,7 @@ func (e *exchanger) carryOut(ctx context.Context, r *relayv1.Request) *relayv1.A
 		return &relayv1.Answer{Error: fmt.Sprintf("the answer has more than %d bytes", maxAnswer)}
 	}
 	return &relayv1.Answer{
-		Status: uint32(response.StatusCode), Body: body, ContentType: response.Header.Get("Content-Type"), //nolint:gosec // 100 to 599
+		Status: uint32(response.StatusCode), Body: body, ContentType: response.Header.Get("Content-Type"),
 		RetryAfter: response.Header.Get("Retry-After"), Warnings: response.Header.Values("Warning"),
 	}
 }
@@ -140,110 +144,4 @@ func refusal(err error) *relayv1.Answer {
 		"message": "the agent does not pass this on: " + err.Error(),
 	})
 	return &relayv1.Answer{Status: http.StatusForbidden, ContentType: "application/json", Body: body}
-}
-
-// rules are what the hub may ask for: what the management plane reads and writes in a managed cluster by the table of kinds, and of
-// what it writes, only objects that it marks as its own. The agent keeps to them, whoever the hub is.
-type rules struct {
-	cluster string
-	plane   snapshot.Plane
-}
-
-// allow returns an error for a request that the hub may not make.
-func (s rules) allow(r *relayv1.Request) error {
-	target, err := url.ParseRequestURI(r.GetPath())
-	if err != nil || target.Host != "" || target.Scheme != "" || strings.HasPrefix(target.Path, "//") {
-		return fmt.Errorf("%q is no path", r.GetPath())
-	}
-	if slices.Contains([]string{"/readyz", "/version"}, target.Path) && r.GetMethod() == http.MethodGet {
-		return nil
-	}
-	kind, namespace, name, sub, ok := objectAt(target.EscapedPath())
-	if !ok {
-		return fmt.Errorf("%s is the path of nothing that the management plane writes", target.Path)
-	}
-	switch r.GetMethod() {
-	case http.MethodGet:
-		return nil
-	case http.MethodPatch:
-		return s.allowPatch(r, kind, namespace, name, sub)
-	case http.MethodDelete:
-		if name == "" || sub != "" {
-			return fmt.Errorf("only single objects are deleted")
-		}
-		return s.allowDelete(r)
-	}
-	return fmt.Errorf("%s is none of its verbs", r.GetMethod())
-}
-
-// objectAt reads the path of an object, or of the objects, of a kind that the management plane writes in managed clusters.
-func objectAt(path string) (kind snapshot.Kind, namespace, name, sub string, ok bool) {
-	if strings.Contains(path, "%") || strings.Contains(path, "..") {
-		return snapshot.NoKind, "", "", "", false // no name of Kubernetes has to be escaped
-	}
-	for _, k := range snapshot.Kinds(snapshot.ManagedSide, snapshot.Write) {
-		base := strings.Join(kube.Path(k, "", "", ""), "/")
-		group := strings.TrimSuffix(base, "/"+k.Info().Resource)
-		rest, found := strings.CutPrefix(path, group+"/")
-		if !found {
-			continue
-		}
-		parts := strings.Split(rest, "/")
-		if len(parts) >= 2 && parts[0] == "namespaces" {
-			namespace, parts = parts[1], parts[2:]
-		}
-		if len(parts) == 0 || parts[0] != k.Info().Resource || len(parts) > 3 || slices.Contains(parts, "") {
-			namespace = ""
-			continue
-		}
-		parts = append(parts, "", "")
-		return k, namespace, parts[1], parts[2], true
-	}
-	return snapshot.NoKind, "", "", "", false
-}
-
-// written is what matters of the document of an apply.
-type written struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Metadata   struct {
-		Name      string            `json:"name"`
-		Namespace string            `json:"namespace"`
-		Labels    map[string]string `json:"labels"`
-	} `json:"metadata"`
-}
-
-// allowPatch allows an apply of an object that is marked as the management plane's and this cluster's.
-func (s rules) allowPatch(r *relayv1.Request, kind snapshot.Kind, namespace, name, sub string) error {
-	var o written
-	switch err := json.Unmarshal(r.GetBody(), &o); {
-	case r.GetContentType() != "application/apply-patch+yaml":
-		return fmt.Errorf("only applies are passed on, and not %s", r.GetContentType())
-	case err != nil:
-		return fmt.Errorf("the document is not JSON: %w", err)
-	case name == "" || o.Metadata.Name != name || o.Metadata.Namespace != namespace:
-		return fmt.Errorf("the document is that of %s/%s, and the path that of %s/%s", o.Metadata.Namespace, o.Metadata.Name, namespace, name)
-	case sub == "status":
-		return nil
-	case sub != "":
-		return fmt.Errorf("the subresource %s is not written", sub)
-	case o.Metadata.Labels[mirror.OwnerLabel(kind)] != s.plane.Namespace || o.Metadata.Labels[snapshot.ClusterLabel] != s.cluster:
-		return fmt.Errorf("the object is not marked as that of the management plane %s for %s", s.plane.Namespace, s.cluster)
-	case s.plane.ID != "" && o.Metadata.Labels[snapshot.PlaneLabel] != s.plane.ID:
-		return fmt.Errorf("the object is marked as that of another management plane")
-	}
-	return nil
-}
-
-// allowDelete allows to delete one version of an object: the one that the hub has seen.
-func (s rules) allowDelete(r *relayv1.Request) error {
-	var options struct {
-		Preconditions struct {
-			ResourceVersion string `json:"resourceVersion"`
-		} `json:"preconditions"`
-	}
-	if err := json.Unmarshal(r.GetBody(), &options); err != nil || options.Preconditions.ResourceVersion == "" {
-		return fmt.Errorf("a deletion has to say of which version of the object it is")
-	}
-	return nil
 }

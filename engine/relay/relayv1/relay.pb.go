@@ -299,9 +299,10 @@ type Hello struct {
 	Incarnation string `protobuf:"bytes,4,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	// From an agent: the UID of the namespace kube-system of its cluster.
 	ClusterUid string `protobuf:"bytes,5,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
-	// From the hub: the UID of the management plane, and how often its leader has changed.
+	// From the hub: the UID of the management plane, how often its leader has changed, and since when it leads, in microseconds since 1970.
 	PlaneUid      string `protobuf:"bytes,6,opt,name=plane_uid,json=planeUid,proto3" json:"plane_uid,omitempty"`
 	Epoch         uint64 `protobuf:"varint,7,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	LeadingSince  int64  `protobuf:"varint,8,opt,name=leading_since,json=leadingSince,proto3" json:"leading_since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -381,6 +382,13 @@ func (x *Hello) GetPlaneUid() string {
 func (x *Hello) GetEpoch() uint64 {
 	if x != nil {
 		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Hello) GetLeadingSince() int64 {
+	if x != nil {
+		return x.LeadingSince
 	}
 	return 0
 }
@@ -1846,7 +1854,9 @@ type Request struct {
 	Body        []byte `protobuf:"bytes,6,opt,name=body,proto3" json:"body,omitempty"`
 	Beat        *Beat  `protobuf:"bytes,7,opt,name=beat,proto3" json:"beat,omitempty"`
 	// The hub no longer waits for the answer to the request of this ID.
-	Cancel        bool `protobuf:"varint,8,opt,name=cancel,proto3" json:"cancel,omitempty"`
+	Cancel bool `protobuf:"varint,8,opt,name=cancel,proto3" json:"cancel,omitempty"`
+	// Of a deletion: an edit of a user explains it, or an administrator lets it pass.
+	Explained     bool `protobuf:"varint,9,opt,name=explained,proto3" json:"explained,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1933,6 +1943,13 @@ func (x *Request) GetBeat() *Beat {
 func (x *Request) GetCancel() bool {
 	if x != nil {
 		return x.Cancel
+	}
+	return false
+}
+
+func (x *Request) GetExplained() bool {
+	if x != nil {
+		return x.Explained
 	}
 	return false
 }
@@ -2067,7 +2084,7 @@ const file_relay_proto_rawDesc = "" +
 	"\x05chain\x18\x01 \x01(\fR\x05chain\x12\x14\n" +
 	"\x05roots\x18\x02 \x01(\fR\x05roots\x12\x1b\n" +
 	"\tplane_uid\x18\x03 \x01(\tR\bplaneUid\x12\x18\n" +
-	"\acluster\x18\x04 \x01(\tR\acluster\"\xe9\x01\n" +
+	"\acluster\x18\x04 \x01(\tR\acluster\"\x8e\x02\n" +
 	"\x05Hello\x12'\n" +
 	"\x0foldest_protocol\x18\x01 \x01(\rR\x0eoldestProtocol\x12'\n" +
 	"\x0fnewest_protocol\x18\x02 \x01(\rR\x0enewestProtocol\x12\x18\n" +
@@ -2076,7 +2093,8 @@ const file_relay_proto_rawDesc = "" +
 	"\vcluster_uid\x18\x05 \x01(\tR\n" +
 	"clusterUid\x12\x1b\n" +
 	"\tplane_uid\x18\x06 \x01(\tR\bplaneUid\x12\x14\n" +
-	"\x05epoch\x18\a \x01(\x04R\x05epoch\"8\n" +
+	"\x05epoch\x18\a \x01(\x04R\x05epoch\x12#\n" +
+	"\rleading_since\x18\b \x01(\x03R\fleadingSince\"8\n" +
 	"\x04Name\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"\xb1\x03\n" +
@@ -2178,7 +2196,7 @@ const file_relay_proto_rawDesc = "" +
 	"\x04Beat\";\n" +
 	"\aGoodbye\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
-	"\acollect\x18\x02 \x01(\bR\acollect\"\xef\x01\n" +
+	"\acollect\x18\x02 \x01(\bR\acollect\"\x8d\x02\n" +
 	"\aRequest\x12-\n" +
 	"\x05hello\x18\x01 \x01(\v2\x17.meshctl.relay.v1.HelloR\x05hello\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\x12\x16\n" +
@@ -2187,7 +2205,8 @@ const file_relay_proto_rawDesc = "" +
 	"\fcontent_type\x18\x05 \x01(\tR\vcontentType\x12\x12\n" +
 	"\x04body\x18\x06 \x01(\fR\x04body\x12*\n" +
 	"\x04beat\x18\a \x01(\v2\x16.meshctl.relay.v1.BeatR\x04beat\x12\x16\n" +
-	"\x06cancel\x18\b \x01(\bR\x06cancel\"\x95\x02\n" +
+	"\x06cancel\x18\b \x01(\bR\x06cancel\x12\x1c\n" +
+	"\texplained\x18\t \x01(\bR\texplained\"\x95\x02\n" +
 	"\x06Answer\x12-\n" +
 	"\x05hello\x18\x01 \x01(\v2\x17.meshctl.relay.v1.HelloR\x05hello\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\x12\x16\n" +
