@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"log/slog"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/certs/identity"
 	"github.com/meshctl/meshctl/certs/pki"
@@ -28,6 +31,22 @@ type world struct {
 	keeper *Keeper
 	now    atomic.Pointer[time.Time]
 	uid    string
+	// broken: no answer comes to the keeper's writes.
+	broken atomic.Bool
+}
+
+// network is that between the keeper and its API server.
+type network struct {
+	*world
+	http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (n network) RoundTrip(r *http.Request) (*http.Response, error) {
+	if n.broken.Load() && r.Method != http.MethodGet {
+		return nil, errors.New("the connection was reset")
+	}
+	return n.RoundTripper.RoundTrip(r)
 }
 
 func newWorld(t *testing.T) *world {
@@ -42,11 +61,15 @@ func newWorld(t *testing.T) *world {
 		names[i] = made.Name
 	}
 	w := &world{t: t, uid: "uid-1"}
+	through := rest.CopyConfig(kube.Unlimited(config))
+	through.Wrap(func(base http.RoundTripper) http.RoundTripper { return network{w, base} })
+	own, err := kube.NewClientset(through)
+	require.NoError(t, err)
 	w.at(0)
 	clock := func() time.Time { return *w.now.Load() }
 	w.store = &Store{Client: client, Namespace: names[0], Plane: "plane-1", Now: clock}
 	w.keeper = &Keeper{
-		Client: client, Namespace: names[1], Cluster: "west", Plane: "plane-1", ServerName: "hub.example", Hub: calls{w},
+		Client: own, Namespace: names[1], Cluster: "west", Plane: "plane-1", ServerName: "hub.example", Hub: calls{w},
 		Log: slog.New(slog.DiscardHandler), Now: clock,
 	}
 	return w
@@ -101,7 +124,7 @@ func (w *world) give(text string) {
 
 func (w *world) admit() error {
 	w.t.Helper()
-	cluster, err := w.store.Admit(w.t.Context(), w.shown(w.keeper.TLS()), w.uid)
+	cluster, err := NewAgents(w.store).Admit(w.t.Context(), w.shown(w.keeper.TLS()), w.uid)
 	if err == nil {
 		assert.Equal(w.t, "west", cluster)
 	}
@@ -209,17 +232,29 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	token := w.invite("")
-	_, request, err := w.keeper.request()
+	asked, err := w.keeper.request()
 	require.NoError(t, err)
 	for _, after := range []time.Duration{0, 9 * time.Minute} {
 		w.at(after)
-		cluster, _, _, err := w.store.Enroll(t.Context(), token.Text(), request, "uid-1")
+		cluster, _, _, err := w.store.Enroll(t.Context(), token.Text(), asked.request, "uid-1")
 		require.NoError(t, err)
 		assert.Equal(t, "west", cluster)
 	}
 	w.at(11 * time.Minute)
-	_, _, _, err = w.store.Enroll(t.Context(), token.Text(), request, "uid-1")
+	_, _, _, err = w.store.Enroll(t.Context(), token.Text(), asked.request, "uid-1")
 	require.ErrorContains(t, err, "was used before")
+}
+
+// TestACertificateThatWasNotStoredIsAskedForAgain: its token is used, and the key is still known.
+func TestACertificateThatWasNotStoredIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.give(w.invite("").Text())
+	w.broken.Store(true)
+	require.ErrorContains(t, w.keeper.Start(t.Context()), ClientSecret)
+	w.broken.Store(false)
+	require.NoError(t, w.keeper.Start(t.Context()))
+	require.NoError(t, w.admit())
 }
 
 // TestATokenUsedTwiceAtOnceIsUsedOnce: of many agents with one token, one gets a certificate.
@@ -229,10 +264,10 @@ func TestATokenUsedTwiceAtOnceIsUsedOnce(t *testing.T) {
 	token := w.invite("")
 	got := make(chan error)
 	for range 8 {
-		_, request, err := w.keeper.request()
+		asked, err := w.keeper.request()
 		require.NoError(t, err)
 		go func() {
-			_, _, _, err := w.store.Enroll(t.Context(), token.Text(), request, "uid-1")
+			_, _, _, err := w.store.Enroll(t.Context(), token.Text(), asked.request, "uid-1")
 			got <- err
 		}()
 	}

@@ -78,15 +78,3 @@ func (s *Store) issue(ctx context.Context, cluster string, request []byte, allow
 	}
 	return cluster, chain.PEM(), roots.PEM(), nil
 }
-
-// Admit is the cluster whose agent has shown a certificate, and is in the cluster with a UID. An error says why it is not to be heard.
-func (s *Store) Admit(ctx context.Context, shown []*x509.Certificate, uid string) (cluster string, err error) {
-	if cluster, err = s.agentOf(ctx, shown, 0); err != nil {
-		return "", err
-	}
-	r, err := s.Record(ctx, cluster)
-	if err != nil {
-		return "", err
-	}
-	return cluster, r.admit(cluster, uid, shown[0])
-}

@@ -36,7 +36,8 @@ type Hub interface {
 	Renew(ctx context.Context, config *tls.Config, request []byte) (cluster string, chain, roots []byte, err error)
 }
 
-// Keeper keeps the certificate of an agent in a Secret of its cluster. Its methods may be called from any goroutine.
+// Keeper keeps the certificate of an agent in a Secret of its cluster. Its methods may be called from any goroutine, but Start, Run and Renew, of
+// which one runs at a time.
 type Keeper struct {
 	// Client reaches the agent's cluster, and Namespace is that of the agent.
 	Client    kube.Clientset
@@ -53,6 +54,14 @@ type Keeper struct {
 
 	mu  sync.Mutex
 	own identity.Own
+	// asked is what a certificate was asked for with, until it is stored: the hub answers the same request again.
+	asked *asked
+}
+
+// asked is a key, and the request for a certificate of it.
+type asked struct {
+	key     pki.Key
+	request []byte
 }
 
 // Own is the certificate that there is; an error if there is none.
@@ -105,12 +114,11 @@ func (k *Keeper) Start(ctx context.Context) error {
 	if token.Cluster != k.Cluster || token.Plane != k.Plane {
 		return fmt.Errorf("Secret %s/%s: the token is for cluster %s of the management plane %s, and the agent is that of %s of %s", k.Namespace, TokenSecret, token.Cluster, token.Plane, k.Cluster, k.Plane)
 	}
-	key, request, err := k.request()
+	err = k.get(ctx, func(request []byte) (chain, roots []byte, err error) {
+		_, chain, roots, err = k.Hub.Enroll(ctx, identity.EnrollTLS(token, k.ServerName, k.Now), token.Text(), request)
+		return chain, roots, err
+	})
 	if err != nil {
-		return err
-	}
-	_, chain, roots, err := k.Hub.Enroll(ctx, identity.EnrollTLS(token, k.ServerName, k.Now), token.Text(), request)
-	if err := k.take(ctx, key, chain, roots, err); err != nil {
 		return err
 	}
 	err = k.Client.CoreV1().Secrets(k.Namespace).Delete(ctx, TokenSecret, metav1.DeleteOptions{})
@@ -120,21 +128,39 @@ func (k *Keeper) Start(ctx context.Context) error {
 	return nil
 }
 
-// request asks for a certificate of another key.
-func (k *Keeper) request() (pki.Key, []byte, error) {
-	key, err := identity.NewKey(rand.Reader)
-	if err != nil {
-		return key, nil, err
+// get asks for a certificate of another key, and stores it. If that fails, it asks with the same key the next time: a token that was used
+// is answered again.
+func (k *Keeper) get(ctx context.Context, ask func(request []byte) (chain, roots []byte, err error)) error {
+	if k.asked == nil {
+		a, err := k.request()
+		if err != nil {
+			return err
+		}
+		k.asked = a
 	}
-	request, err := identity.Request(rand.Reader, key, k.Plane, k.Cluster)
-	return key, request, err
-}
-
-// take checks and stores what the hub has issued.
-func (k *Keeper) take(ctx context.Context, key pki.Key, chainText, rootsText []byte, err error) error {
+	chain, roots, err := ask(k.asked.request)
 	if err != nil {
 		return err
 	}
+	if err := k.take(ctx, k.asked.key, chain, roots); err != nil {
+		return err
+	}
+	k.asked = nil
+	return nil
+}
+
+// request is one for a certificate of another key.
+func (k *Keeper) request() (*asked, error) {
+	key, err := identity.NewKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	request, err := identity.Request(rand.Reader, key, k.Plane, k.Cluster)
+	return &asked{key, request}, err
+}
+
+// take checks and stores what the hub has issued.
+func (k *Keeper) take(ctx context.Context, key pki.Key, chainText, rootsText []byte) error {
 	roots, err := pki.ReadBundle(rootsText)
 	if err != nil {
 		return fmt.Errorf("roots from the hub: %w", err)
@@ -239,10 +265,8 @@ func (k *Keeper) Run(ctx context.Context) {
 
 // Renew gets a certificate for another key.
 func (k *Keeper) Renew(ctx context.Context) error {
-	key, request, err := k.request()
-	if err != nil {
-		return err
-	}
-	_, chain, roots, err := k.Hub.Renew(ctx, k.TLS(), request)
-	return k.take(ctx, key, chain, roots, err)
+	return k.get(ctx, func(request []byte) (chain, roots []byte, err error) {
+		_, chain, roots, err = k.Hub.Renew(ctx, k.TLS(), request)
+		return chain, roots, err
+	})
 }

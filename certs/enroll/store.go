@@ -4,7 +4,8 @@
 //	record.go  what is known of an agent, and what follows from it
 //	store.go   the Secrets
 //	hub.go     the root and the hub's own certificate
-//	issuer.go  the calls of agents
+//	issuer.go  certificates of agents
+//	agents.go  who an agent is that has one
 package enroll
 
 import (

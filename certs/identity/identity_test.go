@@ -64,7 +64,7 @@ func handshake(t *testing.T, hub Own, agent *tls.Config, judge func(tls.Connecti
 			hubErr = err
 			return
 		}
-		defer conn.Close()
+		defer func() { _ = conn.Close() }()
 		server := tls.Server(conn, config)
 		if hubErr = server.HandshakeContext(context.Background()); hubErr == nil {
 			cluster, hubErr = judge(server.ConnectionState())

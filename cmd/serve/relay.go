@@ -18,7 +18,7 @@ import (
 
 // agents prepares what knows the agents of a management plane, and the TLS of the hub, which agents dial by these DNS names.
 func agents(names []string) func(context.Context, *rest.Config, string, string) (hub.Agents, *tls.Config, error) {
-	return func(ctx context.Context, management *rest.Config, namespace, plane string) (hub.Agents, *tls.Config, error) {
+	return func(_ context.Context, management *rest.Config, namespace, plane string) (hub.Agents, *tls.Config, error) {
 		if plane == "" {
 			return nil, nil, errors.New("the management plane has no identity, by which agents know it; allow meshctl serve to write the one in its namespace")
 		}
@@ -31,7 +31,7 @@ func agents(names []string) func(context.Context, *rest.Config, string, string) 
 		if _, err := own.get(); err != nil {
 			return nil, nil, err
 		}
-		return store, identity.HubTLS(own.get), nil
+		return enroll.NewAgents(store), identity.HubTLS(own.get), nil
 	}
 }
 

@@ -86,7 +86,7 @@ func DecodeWritten(raw []byte) (mirror.Object, error) {
 		return mirror.Object{}, err
 	}
 	spec, status := w.GetSpec(), w.GetStatus()
-	owner := mirror.Owner(w.GetOwner()) //nolint:gosec // compared below
+	owner := mirror.Owner(w.GetOwner())
 	if len(spec) != len(mirror.Digest{}) || len(status) != len(mirror.Digest{}) || owner > mirror.Marked || w.GetOwner() < 0 {
 		return mirror.Object{}, fmt.Errorf("digests of %d and %d bytes, and owner %d, are not those of an object", len(spec), len(status), w.GetOwner())
 	}

@@ -74,6 +74,7 @@ type link struct {
 }
 
 func through[M proto.Message](t *testing.T, m, empty M) M {
+	t.Helper()
 	raw, err := proto.Marshal(m)
 	require.NoError(t, err)
 	require.Less(t, len(raw), 4<<20, "more than gRPC takes")
@@ -83,6 +84,7 @@ func through[M proto.Message](t *testing.T, m, empty M) M {
 
 // step moves one frame, of which side chance says; false if nothing moves.
 func (l *link) step(t *testing.T, s *Sender, r *Receiver, chance *rand.Rand) bool {
+	t.Helper()
 	for _, move := range chance.Perm(4) {
 		switch {
 		case move == 0:
@@ -109,6 +111,7 @@ func (l *link) step(t *testing.T, s *Sender, r *Receiver, chance *rand.Rand) boo
 }
 
 func (l *link) settle(t *testing.T, s *Sender, r *Receiver, chance *rand.Rand) {
+	t.Helper()
 	for steps := 0; l.step(t, s, r, chance); steps++ {
 		require.Less(t, steps, 1_000_000, "no end")
 	}
@@ -291,6 +294,26 @@ func TestOneObjectHoldsUpNoOther(t *testing.T) {
 	s.Changed("a", Key{"", "bad"})
 	connect(s, r).settle(t, s, r, chance)
 	assert.Len(t, store.objects["a"], 2)
+	var large []string
+	s.Large(func(kind string, of Key, size int) { large = append(large, fmt.Sprint(kind, of, size)) })
+	assert.Equal(t, []string{fmt.Sprint("a", Key{"", "large"}, MaxObject+1)}, large)
+
+	// One that becomes too large stays as it was.
+	source["a"][Key{"", "good"}] = make([]byte, MaxObject+1)
+	s.Changed("a", Key{"", "good"})
+	l := connect(s, r)
+	l.settle(t, s, r, chance)
+	_, complete = r.Complete(nothing)
+	assert.True(t, complete)
+	assert.Equal(t, "good", string(store.objects["a"][Key{"", "good"}]))
+	source["a"][Key{"", "good"}] = []byte("small again")
+	s.Changed("a", Key{"", "good"})
+	l.settle(t, s, r, chance)
+	assert.Equal(t, "small again", string(store.objects["a"][Key{"", "good"}]))
+	delete(source["a"], Key{"", "large"})
+	s.Changed("a", Key{"", "large"})
+	l.settle(t, s, r, chance)
+	s.Large(func(string, Key, int) { t.Error("none is too large any more") })
 }
 
 // TestADifferenceIsFoundAndMended: an object of the receiver that is other than its digest says is noticed with the next Complete.

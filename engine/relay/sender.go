@@ -11,8 +11,8 @@ import (
 const (
 	// MaxObject is the largest object.
 	MaxObject = 2 << 20
-	// maxChange is from which size on a Change takes no further object.
-	maxChange = 256 << 10
+	// maxChange is from which size on a Change takes no further object: over a slow connection, it takes seconds.
+	maxChange = 16 << 10
 	// maxUnacked is how much may be on its way.
 	maxUnacked = 1 << 20
 	// nameCost is about what a name and a hash take.
@@ -38,9 +38,16 @@ type Sender struct {
 	frames []*relayv1.Data
 
 	sequence, acked uint64
-	// sizes are those of the Changes after acked.
-	sizes   []int
-	unacked int
+	// inFlight are the Changes after acked, of unacked bytes together.
+	inFlight []inFlight
+	unacked  int
+}
+
+// inFlight is a Change that was not acknowledged.
+type inFlight struct {
+	size int
+	// head names its first object.
+	head string
 }
 
 // outgoing is one kind of a Sender.
@@ -50,6 +57,8 @@ type outgoing struct {
 	// changed are objects that may be other than here says, and due those that the receiver is to be told of.
 	changed map[Key]bool
 	due     keys
+	// large are objects of more than MaxObject, with their size: the receiver keeps them as they were before.
+	large map[Key]int
 	// complete: changed and here are all there is.
 	complete bool
 	// version is that of here.
@@ -77,14 +86,14 @@ const (
 func NewSender(contents Contents, kinds ...string) *Sender {
 	s := &Sender{contents: contents, kinds: map[string]*outgoing{}, order: kinds}
 	for _, kind := range kinds {
-		s.kinds[kind] = &outgoing{here: newSet(), there: newSet(), changed: map[Key]bool{}}
+		s.kinds[kind] = &outgoing{here: newSet(), there: newSet(), changed: map[Key]bool{}, large: map[Key]int{}}
 	}
 	return s
 }
 
 // Begin starts with a new stream: nothing is known of what the receiver has.
 func (s *Sender) Begin() {
-	s.frames, s.sizes, s.sequence, s.acked, s.unacked = nil, nil, 0, 0, 0
+	s.frames, s.inFlight, s.sequence, s.acked, s.unacked = nil, nil, 0, 0, 0
 	for _, k := range s.kinds {
 		k.there, k.due, k.stage, k.told = newSet(), keys{}, unknown, false
 	}
@@ -114,6 +123,23 @@ func (s *Sender) SetComplete(kind string, complete bool) {
 
 // Unacked is how many bytes are on their way.
 func (s *Sender) Unacked() int { return s.unacked }
+
+// Progress is how many Changes were acknowledged, and the first object that was not; empty if all were.
+func (s *Sender) Progress() (acked uint64, head string) {
+	if len(s.inFlight) == 0 {
+		return s.acked, ""
+	}
+	return s.acked, s.inFlight[0].head
+}
+
+// headOf names the first object of a Change.
+func headOf(c *relayv1.Change) string {
+	names := c.GetRemovals()
+	if len(c.GetPuts()) > 0 {
+		names = []*relayv1.Name{c.GetPuts()[0].GetName()}
+	}
+	return c.GetKind() + " " + names[0].GetNamespace() + "/" + names[0].GetName()
+}
 
 // Receive takes a frame of the receiver. An error means that the stream is of no more use.
 func (s *Sender) Receive(f *relayv1.Feedback) error {
@@ -190,25 +216,42 @@ func (s *Sender) receiveAck(sequence uint64) error {
 	}
 	for s.acked < sequence {
 		s.acked++
-		s.unacked -= s.sizes[0]
-		s.sizes = s.sizes[1:]
+		s.unacked -= s.inFlight[0].size
+		s.inFlight = s.inFlight[1:]
 	}
 	return nil
 }
 
-// object is an object that can be sent. Who makes the objects says of one that is too large that it is.
-func (s *Sender) object(kind string, of Key) ([]byte, bool) {
-	object, exists := s.contents.Object(kind, of)
-	return object, exists && len(object) <= MaxObject
+// Large calls f with each object that is too large to be sent, and its size in bytes, in no order.
+func (s *Sender) Large(f func(kind string, of Key, size int)) {
+	for kind, k := range s.kinds {
+		for of, size := range k.large {
+			f(kind, of, size)
+		}
+	}
+}
+
+// object is an object as it is to be sent; not fit if it is too large for that.
+func (s *Sender) object(kind string, k *outgoing, of Key) (object []byte, exists, fit bool) {
+	object, exists = s.contents.Object(kind, of)
+	if len(object) > MaxObject {
+		k.large[of] = len(object)
+		return nil, true, false
+	}
+	delete(k.large, of)
+	return object, exists, true
 }
 
 // look brings here up to date.
 func (s *Sender) look(kind string, k *outgoing) {
 	k.version = s.contents.Version(kind) // first: what changes meanwhile is changed again
 	for key := range k.changed {
-		if object, exists := s.object(kind, key); exists {
+		switch object, exists, fit := s.object(kind, k, key); {
+		case !fit:
+			continue
+		case exists:
 			k.here.put(key, HashOf(object))
-		} else {
+		default:
 			k.here.remove(key)
 		}
 		if k.stage == following {
@@ -263,13 +306,15 @@ func (s *Sender) change(kind string, k *outgoing) *relayv1.Change {
 	}
 	c, size := &relayv1.Change{Kind: kind}, 0
 	for size < maxChange {
-		key, any := k.due.pop()
-		if !any {
+		key, due := k.due.pop()
+		if !due {
 			break
 		}
-		object, exists := s.object(kind, key)
+		object, exists, fit := s.object(kind, k, key)
 		hash := HashOf(object)
 		switch _, there := k.there.of[key]; {
+		case !fit:
+			continue
 		case exists && !k.there.has(key, hash):
 			c.Puts = append(c.Puts, &relayv1.Put{Name: key.wire(), Hash: hash[:], Object: object})
 			k.here.put(key, hash)
@@ -289,7 +334,7 @@ func (s *Sender) change(kind string, k *outgoing) *relayv1.Change {
 	}
 	s.sequence++
 	c.Sequence = s.sequence
-	s.sizes = append(s.sizes, size)
+	s.inFlight = append(s.inFlight, inFlight{size, headOf(c)})
 	s.unacked += size
 	return c
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/relay/hub"
 )
 
 // releaseTimeout bounds how long releasing the Lease may delay the exit.
@@ -27,10 +28,18 @@ type leadership struct {
 	// other is the identity of the leader if that is another process; nil if there is
 	// none, or it is not known.
 	other atomic.Pointer[string]
-	// epoch is how often the Lease has changed its holder.
-	epoch atomic.Uint64
+	// term is the one that was held last; nil if none was.
+	term atomic.Pointer[hub.Term]
 	// away is why the Lease cannot be read or written; nil if it can.
 	away atomic.Pointer[string]
+}
+
+// held is the term that is held; without an election, one that begins now.
+func (l *leadership) held() hub.Term {
+	if t := l.term.Load(); t != nil {
+		return *t
+	}
+	return hub.Term{Since: time.Now()}
 }
 
 // work is what a leader does until ctx ends. Its writes go through the fence, if there is one.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/relay/hub"
 )
 
 // lock is the Lease as the elector uses it. It tells what the elector learns: who holds
@@ -66,9 +67,9 @@ func (l *lock) write(ctx context.Context, record resourcelock.LeaderElectionReco
 	if err != nil {
 		return err
 	}
-	l.state.epoch.Store(uint64(max(record.LeaderTransitions, 0)))
 	l.observeHolder(record.HolderIdentity)
 	if record.HolderIdentity == l.Identity() {
+		l.state.term.Store(&hub.Term{Epoch: uint64(max(record.LeaderTransitions, 0)), Since: record.AcquireTime.Time})
 		l.renewed(sent)
 	}
 	return nil

@@ -121,7 +121,7 @@ const passTimeout = 5 * time.Second
 
 // passOn splices a connection to the leader, without looking into it: TLS ends there.
 func (d *door) passOn(ctx context.Context, from net.Conn) {
-	defer from.Close()
+	defer func() { _ = from.Close() }()
 	holder := d.leader.other.Load()
 	if holder == nil {
 		return // there is no leader yet; the agent dials again
@@ -135,7 +135,7 @@ func (d *door) passOn(ctx context.Context, from net.Conn) {
 		d.log.Warn("the connection of an agent cannot be passed on to the leader", "leader", *holder, "error", err)
 		return
 	}
-	defer to.Close()
+	defer func() { _ = to.Close() }()
 	defer context.AfterFunc(ctx, func() { _, _ = from.Close(), to.Close() })()
 	var group sync.WaitGroup
 	group.Go(func() { splice(to, from) })

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -68,7 +69,7 @@ func Run(ctx context.Context, o Options) error {
 		if err != nil {
 			return err
 		}
-		if err := w.relay(ctx, door, id, leader.epoch.Load()); err != nil {
+		if err := w.relay(ctx, door, id, leader.held()); err != nil {
 			return err
 		}
 		current.Store(w)
@@ -170,7 +171,7 @@ func newWorker(o Options, id string, f *fence, m *metrics) (*worker, error) {
 }
 
 // relay lets agents come in for a term of this process as the leader.
-func (w *worker) relay(ctx context.Context, d *door, id string, epoch uint64) error {
+func (w *worker) relay(ctx context.Context, d *door, id string, term hub.Term) error {
 	if d == nil {
 		return nil
 	}
@@ -178,9 +179,14 @@ func (w *worker) relay(ctx context.Context, d *door, id string, epoch uint64) er
 	if err != nil {
 		return fmt.Errorf("serve: agents: %w", err)
 	}
-	h := hub.New(hub.Options{Agents: agents, Plane: id, Epoch: epoch, Version: w.options.Version, Log: w.options.Log})
+	h := hub.New(hub.Options{Agents: agents, Plane: id, Term: term, Version: w.options.Version, Log: w.options.Log})
 	w.clusters.hub = h
-	w.agents = func(ctx context.Context) { d.enter(ctx, h, config) }
+	w.agents = func(ctx context.Context) {
+		var group sync.WaitGroup
+		group.Go(func() { h.Run(ctx) })
+		d.enter(ctx, h, config)
+		group.Wait()
+	}
 	return nil
 }
 

@@ -67,7 +67,7 @@ const noAgent = "its agent has not connected yet"
 func newRemote(seed *snapshot.Cluster, settings sessionSettings, transport http.RoundTripper, log *slog.Logger, notify func()) (*Remote, error) {
 	r := &Remote{
 		settings: settings, log: log.With("cluster", seed.Name), notify: notify, lists: map[snapshot.Kind]*remoteList{},
-		next: *seed, dirty: true, cancel: func() {},
+		next: *seed, dirty: true, cancel: func() {}, state: &relayv1.ClusterState{Reason: noAgent},
 	}
 	r.freeze()
 	r.next.Reason, r.next.Reading = noAgent, false
@@ -150,6 +150,15 @@ func (r *Remote) lose(reason string) {
 	r.update(func() {
 		r.connected, r.state = false, &relayv1.ClusterState{Reason: reason}
 	})
+}
+
+// Complete reports whether all that the agent has is here.
+func (s *RemoteStream) Complete() bool {
+	r := s.remote
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	_, complete := r.receiver.Complete(r.notWaitedFor)
+	return complete
 }
 
 // Next is the next frame for the agent; nil if there is none.
@@ -371,7 +380,8 @@ func (r *Remote) heard() time.Time {
 	return r.heardAt
 }
 
-func (r *Remote) silent() int64 { return 0 }
+// counts implements registered: the agent counts.
+func (r *Remote) counts() (silences, collected int64) { return 0, 0 }
 
 // Config sends requests to the cluster through its agent; always the same pointer.
 func (r *Remote) Config() *rest.Config { return r.conn.Config }

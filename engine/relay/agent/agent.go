@@ -3,7 +3,8 @@
 //
 //	agent.go     connections, and how long to wait between two
 //	replica.go   what is reported
-//	exchange.go  requests that are carried out, and those that are refused
+//	exchange.go  requests of the hub, which are carried out
+//	guard.go     and those that are refused
 //	enforcer.go  what is kept while the hub is away
 //	disk.go      and when the agent starts without a hub
 package agent
@@ -18,6 +19,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/encoding/gzip"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 	"k8s.io/client-go/rest"
@@ -45,7 +48,8 @@ type Options struct {
 	Version string
 	// Log receives what happens to connections; slog.Default() if nil.
 	Log *slog.Logger
-	// Redial is the first pause before the hub is dialled again, and RedialMost the longest; 1 s and 60 s if zero.
+	// Redial is the first pause before the hub is dialled again, and RedialMost the longest; 1 s and 15 s if zero. With another leader, the
+	// hub is back after a Lease has expired, and agents come back at different times.
 	Redial, RedialMost time.Duration
 	// Disk stores what stands in the cluster, so that it is kept if the agent starts without a hub; nil stores nothing.
 	Disk Disk
@@ -53,6 +57,8 @@ type Options struct {
 	Grace time.Duration
 	// Local are further options of what reads the cluster.
 	Local watch.LocalOptions
+	// Times bound how long nothing may happen on a stream.
+	Times pump.Times
 }
 
 // Agent speaks for a cluster.
@@ -63,7 +69,21 @@ type Agent struct {
 	replica     *replica
 	exchanger   *exchanger
 	enforcer    *enforcer
+
+	mu sync.Mutex
+	// obeyed is the last term of a leader that was obeyed.
+	obeyed term
 }
+
+// term is that of a leader of the hub: how often the leader has changed, and since when it leads, in microseconds since 1970.
+type term struct {
+	epoch uint64
+	since int64
+}
+
+// before reports whether a term is over for one who knows another. A Lease that was deleted counts from zero again, so that a term that
+// began later counts, too.
+func (t term) before(o term) bool { return t.epoch < o.epoch && t.since <= o.since }
 
 // New prepares an Agent. It does no I/O.
 func New(o Options) (*Agent, error) {
@@ -74,17 +94,17 @@ func New(o Options) (*Agent, error) {
 		o.Redial = time.Second
 	}
 	if o.RedialMost == 0 {
-		o.RedialMost = time.Minute
+		o.RedialMost = 15 * time.Second
 	}
 	if o.Grace == 0 {
 		o.Grace = 10 * time.Second
 	}
 	o.Local.Name, o.Local.Plane, o.Local.Config, o.Local.Log = o.Cluster, o.Plane, o.Config, o.Log
-	exchanger, err := newExchanger(o.Config, rules{cluster: o.Cluster, plane: o.Plane})
+	local := watch.NewLocal(o.Local)
+	exchanger, err := newExchanger(o.Config, &guard{rules: rules{cluster: o.Cluster, plane: o.Plane}, link: local.Link()}, o.Log)
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", o.Cluster, err)
 	}
-	local := watch.NewLocal(o.Local)
 	return &Agent{options: o, incarnation: rand.Text(), local: local, replica: newReplica(local, o.Log), exchanger: exchanger, enforcer: newEnforcer(&o, local)}, nil
 }
 
@@ -112,11 +132,11 @@ func (a *Agent) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			break
 		}
-		if time.Since(began) > a.options.RedialMost {
+		if time.Since(began) > held {
 			failures = 0
 		}
 		failures++
-		pause := kube.Backoff(a.options.Redial, a.options.RedialMost, failures)
+		pause := kube.Jitter(kube.Backoff(a.options.Redial, a.options.RedialMost, failures))
 		a.options.Log.Warn("the hub is not connected; trying again", "hub", a.options.Hub, "reason", status.Convert(err).Message(), "pause", pause)
 		select {
 		case <-ctx.Done():
@@ -126,18 +146,23 @@ func (a *Agent) Run(ctx context.Context) {
 	group.Wait()
 }
 
-// errEnded: the hub ended a stream in good order.
-var errEnded = errors.New("the hub ended the stream")
+// connectTimeout bounds how long a connection may take until the hub has answered the first bytes.
+const connectTimeout = 5 * time.Second
+
+// held is how long a connection holds until the next pause is a short one again.
+const held = 10 * time.Second
 
 // connect speaks with the hub until one of the streams ends.
 func (a *Agent) connect(ctx context.Context, away *time.Timer) error {
 	conn, err := grpc.NewClient(a.options.Hub, append([]grpc.DialOption{
+		grpc.WithDefaultCallOptions(grpc.UseCompressor(gzip.Name)), // the hub answers in the same way
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: connectTimeout}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),
 	}, a.options.Dial...)...)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	client := relayv1.NewRelayClient(conn)
@@ -165,25 +190,30 @@ func (a *Agent) obey(hello *relayv1.Hello) error {
 	case a.options.Plane.ID != "" && hello.GetPlaneUid() != a.options.Plane.ID:
 		return fmt.Errorf("the hub is that of the management plane %q, and this agent is that of %q", hello.GetPlaneUid(), a.options.Plane.ID)
 	}
+	now := term{hello.GetEpoch(), hello.GetLeadingSince()}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now.before(a.obeyed) {
+		return fmt.Errorf("the hub leads in term %d, and this agent has obeyed one of term %d: it is no longer the leader", now.epoch, a.obeyed.epoch)
+	}
+	a.obeyed = now
 	return nil
 }
 
 // stream is one half of a stream of the hub, as far as it is the same for all.
 type stream[Out, In any] struct {
-	send    func(*Out) error
+	out     pump.Out[*Out]
 	receive func() (*In, error)
-	next    func() (*Out, bool)
-	beat    func() *Out
 	take    func(*In) error
-	signal  chan struct{}
 }
 
 // run passes frames in both directions until one fails.
-func (s stream[Out, In]) run(ctx context.Context) error {
+func (s stream[Out, In]) run(ctx context.Context, times pump.Times) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	go pump.Receive(s.receive, s.take, end)
-	return pump.Cause(ctx, pump.Run(ctx, s.signal, s.next, s.beat, s.send))
+	s.out.Times = times
+	go pump.Receive(times, s.receive, s.take, end)
+	return pump.Cause(ctx, pump.Run(ctx, s.out))
 }
 
 func (a *Agent) report(ctx context.Context, client relayv1.RelayClient) error {
@@ -205,9 +235,12 @@ func (a *Agent) report(ctx context.Context, client relayv1.RelayClient) error {
 	a.options.Log.Info("reporting to the hub", "hub", a.options.Hub, "version", first.GetHello().GetVersion())
 	a.replica.begin()
 	return stream[relayv1.Data, relayv1.Feedback]{
-		send: in.Send, receive: in.Recv, next: a.replica.next, take: a.replica.receive, signal: a.replica.signal,
-		beat: func() *relayv1.Data { return &relayv1.Data{Frame: &relayv1.Data_Beat{Beat: &relayv1.Beat{}}} },
-	}.run(ctx)
+		receive: in.Recv, take: a.replica.receive,
+		out: pump.Out[*relayv1.Data]{
+			Send: in.Send, Next: a.replica.next, Signal: a.replica.signal, Progress: a.replica.progress,
+			Beat: func() *relayv1.Data { return &relayv1.Data{Frame: &relayv1.Data_Beat{Beat: &relayv1.Beat{}}} },
+		},
+	}.run(ctx, a.options.Times)
 }
 
 // desire follows what stands. While it does, the hub is not away.
@@ -232,11 +265,14 @@ func (a *Agent) desire(ctx context.Context, client relayv1.RelayClient, away *ti
 	a.enforcer.begin()
 	defer a.enforcer.end()
 	return stream[relayv1.Feedback, relayv1.Data]{
-		send: in.Send, receive: in.Recv, next: a.enforcer.next, take: a.enforcer.receive, signal: a.enforcer.signal,
-		beat: func() *relayv1.Feedback {
-			return &relayv1.Feedback{Frame: &relayv1.Feedback_Beat{Beat: &relayv1.Beat{}}}
+		receive: in.Recv, take: a.enforcer.receive,
+		out: pump.Out[*relayv1.Feedback]{
+			Send: in.Send, Next: a.enforcer.next, Signal: a.enforcer.signal,
+			Beat: func() *relayv1.Feedback {
+				return &relayv1.Feedback{Frame: &relayv1.Feedback_Beat{Beat: &relayv1.Beat{}}}
+			},
 		},
-	}.run(ctx)
+	}.run(ctx, a.options.Times)
 }
 
 func (a *Agent) exchange(ctx context.Context, client relayv1.RelayClient) error {
@@ -257,8 +293,10 @@ func (a *Agent) exchange(ctx context.Context, client relayv1.RelayClient) error 
 	}
 	a.exchanger.begin()
 	return stream[relayv1.Answer, relayv1.Request]{
-		send: in.Send, receive: in.Recv, next: a.exchanger.next, signal: a.exchanger.signal,
-		take: func(r *relayv1.Request) error { a.exchanger.receive(ctx, r); return nil },
-		beat: func() *relayv1.Answer { return &relayv1.Answer{Beat: &relayv1.Beat{}} },
-	}.run(ctx)
+		receive: in.Recv, take: func(r *relayv1.Request) error { a.exchanger.receive(ctx, r); return nil },
+		out: pump.Out[*relayv1.Answer]{
+			Send: in.Send, Next: a.exchanger.next, Signal: a.exchanger.signal,
+			Beat: func() *relayv1.Answer { return &relayv1.Answer{Beat: &relayv1.Beat{}} },
+		},
+	}.run(ctx, a.options.Times)
 }

@@ -39,7 +39,7 @@ func (e Enroller) ask(config *tls.Config, ask func(relayv1.RelayClient) (*relayv
 	if err != nil {
 		return "", nil, nil, fmt.Errorf("hub %s: %w", e.Hub, err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	answer, err := ask(relayv1.NewRelayClient(conn))
 	if err != nil {
 		return "", nil, nil, fmt.Errorf("hub %s: %s", e.Hub, status.Convert(err).Message())

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"log/slog"
 	"sync"
 
@@ -31,6 +32,8 @@ type replica struct {
 	relisted bool
 	// due: what there is to be said beside the objects is to be sent.
 	due bool
+	// large is how many objects are said to be too large.
+	large int
 }
 
 func newReplica(local *watch.Local, log *slog.Logger) *replica {
@@ -55,6 +58,13 @@ func (r *replica) begin() {
 	r.due = true
 }
 
+// progress is how much the hub has acknowledged, and what it is to acknowledge next.
+func (r *replica) progress() (uint64, string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sender.Progress()
+}
+
 // receive takes a frame of the hub.
 func (r *replica) receive(f *relayv1.Feedback) error {
 	r.mu.Lock()
@@ -73,7 +83,22 @@ func (r *replica) next() (*relayv1.Data, bool) {
 		return &relayv1.Data{Frame: &relayv1.Data_Cluster{Cluster: r.state()}}, true
 	}
 	frame := r.sender.Next()
+	if large := len(r.tooLarge()); large != r.large {
+		r.large, r.due = large, true
+		pump.Signal(r.signal)
+	}
 	return frame, frame != nil
+}
+
+// tooLarge are the objects that cannot be sent.
+func (r *replica) tooLarge() (out []*relayv1.Problem) {
+	r.sender.Large(func(kind string, of relay.Key, size int) {
+		out = append(out, &relayv1.Problem{
+			Kind: kind, Name: &relayv1.Name{Namespace: of.Namespace, Name: of.Name}, Code: string(snapshot.ObjectUnreadable),
+			What: fmt.Sprintf("it has %d bytes, and %d is the most that an agent passes on; it is used as it was before, or ignored", size, relay.MaxObject),
+		})
+	})
+	return out
 }
 
 // look tells the sender what changed, under the lock.
@@ -205,6 +230,7 @@ func (r *replica) state() *relayv1.ClusterState {
 	for _, f := range r.failures {
 		s.Problems = append(s.Problems, &relayv1.Problem{Kind: relay.KindName(f.Ref.Kind), Name: nameOf(f.Ref), Code: string(f.Code), What: f.What, Hint: f.Hint})
 	}
+	s.Problems = append(s.Problems, r.tooLarge()...)
 	return s
 }
 

@@ -105,6 +105,12 @@ func (s *Standing) next() (*relayv1.Data, bool) {
 	return nil, false
 }
 
+func (s *Standing) progress() (uint64, string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sender.Progress()
+}
+
 func (s *Standing) receive(f *relayv1.Feedback) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,20 +136,20 @@ func (h *Hub) Desire(in grpc.BidiStreamingServer[relayv1.Feedback, relayv1.Data]
 	if err != nil {
 		return err
 	}
-	c, err := h.admit(in.Context(), first.GetHello())
+	who, err := h.enter(in.Context(), first.GetHello())
 	if err != nil {
 		return err
 	}
+	defer who.leave()
 	if err := in.Send(&relayv1.Data{Frame: &relayv1.Data_Hello{Hello: h.hello()}}); err != nil {
 		return err
 	}
-	ctx, end := context.WithCancelCause(in.Context())
-	defer end(nil)
-	standing := h.Standing(c.name)
-	standing.begin(end)
-	go pump.Receive(in.Recv, standing.receive, end)
-	err = pump.Run(ctx, standing.signal, standing.next, func() *relayv1.Data {
-		return &relayv1.Data{Frame: &relayv1.Data_Beat{Beat: &relayv1.Beat{}}}
-	}, in.Send)
-	return pump.Cause(ctx, err)
+	standing := h.Standing(who.cluster.name)
+	standing.begin(who.end)
+	go pump.Receive(h.options.Times, in.Recv, standing.receive, who.end)
+	err = pump.Run(who.ctx, pump.Out[*relayv1.Data]{
+		Times: h.options.Times, Signal: standing.signal, Next: standing.next, Send: in.Send, Progress: standing.progress,
+		Beat: func() *relayv1.Data { return &relayv1.Data{Frame: &relayv1.Data_Beat{Beat: &relayv1.Beat{}}} },
+	})
+	return pump.Cause(who.ctx, err)
 }

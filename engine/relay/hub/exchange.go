@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/relay/pump"
 	"github.com/meshctl/meshctl/engine/relay/relayv1"
 )
@@ -47,7 +48,7 @@ func newExchange(cluster string) *exchange {
 func (e *exchange) RoundTrip(r *http.Request) (*http.Response, error) {
 	var body []byte
 	if r.Body != nil {
-		defer r.Body.Close()
+		defer func() { _ = r.Body.Close() }()
 		var err error
 		if body, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1)); err != nil {
 			return nil, err
@@ -56,7 +57,7 @@ func (e *exchange) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, fmt.Errorf("the request has more than %d bytes, which is more than passes through an agent", maxBody)
 		}
 	}
-	request := &relayv1.Request{Method: r.Method, Path: r.URL.RequestURI(), ContentType: r.Header.Get("Content-Type"), Body: body}
+	request := &relayv1.Request{Method: r.Method, Path: r.URL.RequestURI(), ContentType: r.Header.Get("Content-Type"), Body: body, Explained: kube.IsExplained(r.Context())}
 	answered, stream, err := e.send(request)
 	if err != nil {
 		return nil, err
@@ -196,21 +197,23 @@ func (h *Hub) Exchange(in grpc.BidiStreamingServer[relayv1.Answer, relayv1.Reque
 	if err != nil {
 		return err
 	}
-	c, err := h.admit(in.Context(), first.GetHello())
+	who, err := h.enter(in.Context(), first.GetHello())
 	if err != nil {
 		return err
 	}
+	defer who.leave()
+	c := who.cluster
 	if err := in.Send(&relayv1.Request{Hello: h.hello()}); err != nil {
 		return err
 	}
-	ctx, end := context.WithCancelCause(in.Context())
-	defer end(nil)
-	s := c.exchange.begin(end)
-	go pump.Receive(in.Recv, func(a *relayv1.Answer) error { c.exchange.answer(s, a); return nil }, end)
-	err = pump.Run(ctx, s.signal, func() (*relayv1.Request, bool) { return c.exchange.next(s) }, func() *relayv1.Request {
-		return &relayv1.Request{Beat: &relayv1.Beat{}}
-	}, in.Send)
-	err = pump.Cause(ctx, err)
+	s := c.exchange.begin(who.end)
+	go pump.Receive(h.options.Times, in.Recv, func(a *relayv1.Answer) error { c.exchange.answer(s, a); return nil }, who.end)
+	err = pump.Run(who.ctx, pump.Out[*relayv1.Request]{
+		Times: h.options.Times, Signal: s.signal, Send: in.Send,
+		Next: func() (*relayv1.Request, bool) { return c.exchange.next(s) },
+		Beat: func() *relayv1.Request { return &relayv1.Request{Beat: &relayv1.Beat{}} },
+	})
+	err = pump.Cause(who.ctx, err)
 	c.exchange.ended(s, err)
 	return err
 }

@@ -1,7 +1,8 @@
 // Package hub is the side of the relay that agents dial. It takes over what they report of their clusters, and sends requests to these
 // clusters through them.
 //
-//	hub.go       the server: which agent a stream is of, and one stream of each kind for each cluster
+//	hub.go       the server, and its clusters
+//	caller.go    which agent a stream is of
 //	report.go    an agent's cluster, replicated to a watch.Remote
 //	exchange.go  requests to a cluster as an http.RoundTripper
 //	desire.go    what an agent is to keep while the hub is away
@@ -16,12 +17,11 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/relay"
+	"github.com/meshctl/meshctl/engine/relay/pump"
 	"github.com/meshctl/meshctl/engine/relay/relayv1"
 	"github.com/meshctl/meshctl/engine/watch"
 )
@@ -33,6 +33,8 @@ type Agents interface {
 	Admit(ctx context.Context, shown []*x509.Certificate, uid string) (cluster string, err error)
 	// Enroll issues a certificate for a token: the chain and all roots, in PEM.
 	Enroll(ctx context.Context, token string, request []byte, uid string) (cluster string, chain, roots []byte, err error)
+	// Run calls changed when Admit may say something else of the agent of a cluster than before, until ctx ends.
+	Run(ctx context.Context, changed func(cluster string))
 	// Renew issues a certificate for another key.
 	Renew(ctx context.Context, shown []*x509.Certificate, request []byte, uid string) (cluster string, chain, roots []byte, err error)
 }
@@ -41,15 +43,24 @@ type Agents interface {
 type Options struct {
 	// Agents says who an agent is.
 	Agents Agents
-	// Plane is the UID of the management plane, and Epoch how often its leader has changed.
+	// Plane is the UID of the management plane, and Term that of its leader.
 	Plane string
-	Epoch uint64
+	Term  Term
 	// Version is that of the software.
 	Version string
 	// Grace is how long a cluster may have no stream until it is frozen: a reconnection must not be visible. 10 s if zero.
 	Grace time.Duration
 	// Log receives who connects; slog.Default() if nil.
 	Log *slog.Logger
+	// Times bound how long nothing may happen on a stream.
+	Times pump.Times
+}
+
+// Term is the time for which a process leads the management plane. Agents obey none that began before another that they have obeyed.
+type Term struct {
+	// Epoch is how often the leader has changed since there is a Lease, and Since when this one became it.
+	Epoch uint64
+	Since time.Time
 }
 
 // Hub serves agents. Its methods may be called from any goroutine.
@@ -57,6 +68,7 @@ type Hub struct {
 	relayv1.UnimplementedRelayServer
 	options     Options
 	incarnation string
+	turns       *turns
 
 	mu       sync.Mutex
 	clusters map[string]*cluster
@@ -70,10 +82,14 @@ type cluster struct {
 	exchange *exchange
 
 	mu sync.Mutex
+	// callers are those of all streams.
+	callers map[*caller]bool
 	// remote is nil until the cluster is registered here.
 	remote *watch.Remote
-	// stream is that of Report, or the last one; nil if there was none.
-	stream *stream
+	// reporter is whose stream of Report there is, or was the last one, and stream what takes its frames; nil if there was none.
+	reporter *caller
+	stream   *watch.RemoteStream
+	rivals   rivals
 }
 
 // New prepares a Hub.
@@ -84,7 +100,7 @@ func New(o Options) *Hub {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	return &Hub{options: o, incarnation: rand.Text(), clusters: map[string]*cluster{}, standing: map[string]*Standing{}}
+	return &Hub{options: o, incarnation: rand.Text(), turns: newTurns(turnsAtOnce), clusters: map[string]*cluster{}, standing: map[string]*Standing{}}
 }
 
 func (h *Hub) cluster(name string) *cluster {
@@ -92,7 +108,7 @@ func (h *Hub) cluster(name string) *cluster {
 	defer h.mu.Unlock()
 	c := h.clusters[name]
 	if c == nil {
-		c = &cluster{name: name, exchange: newExchange(name)}
+		c = &cluster{name: name, exchange: newExchange(name), callers: map[*caller]bool{}}
 		h.clusters[name] = c
 	}
 	return c
@@ -109,8 +125,8 @@ func (h *Hub) Add(source *watch.Source, name, domain string) (*rest.Config, erro
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.remote != remote {
-		c.remote = remote
-		c.endStream(errReplaced)
+		c.remote, c.stream = remote, nil
+		c.hangUp(errReplaced)
 	}
 	return remote.Config(), nil
 }
@@ -129,57 +145,23 @@ func (h *Hub) Remove(name string) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.remote = nil
-	c.endStream(errRemoved)
+	c.remote, c.stream = nil, nil
+	c.hangUp(errRemoved)
 	c.exchange.end(errRemoved)
 }
 
-// endStream ends the stream of Report that there is, under the lock.
-func (c *cluster) endStream(cause error) {
-	if c.stream != nil {
-		c.stream.end(cause)
+// hangUp ends all streams, under the lock.
+func (c *cluster) hangUp(cause error) {
+	for who := range c.callers {
+		who.end(cause)
 	}
 }
 
 func (h *Hub) hello() *relayv1.Hello {
 	return &relayv1.Hello{
 		OldestProtocol: relay.Protocol, NewestProtocol: relay.Protocol, Version: h.options.Version, Incarnation: h.incarnation,
-		PlaneUid: h.options.Plane, Epoch: h.options.Epoch,
+		PlaneUid: h.options.Plane, Epoch: h.options.Term.Epoch, LeadingSince: h.options.Term.Since.UnixMicro(),
 	}
-}
-
-// admit is the cluster of whose agent a stream is that began with hello.
-func (h *Hub) admit(ctx context.Context, hello *relayv1.Hello) (*cluster, error) {
-	if hello == nil {
-		return nil, status.Error(codes.InvalidArgument, "the first frame is no Hello")
-	}
-	name, err := h.options.Agents.Admit(ctx, shown(ctx), hello.GetClusterUid())
-	if err != nil {
-		return nil, status.Errorf(codes.Unauthenticated, "%v", err)
-	}
-	if hello.GetOldestProtocol() > relay.Protocol || hello.GetNewestProtocol() < relay.Protocol {
-		return nil, status.Errorf(codes.FailedPrecondition, "the agent of %s (version %s) speaks versions %d to %d of the relay protocol, and the hub version %d: upgrade the older one",
-			name, hello.GetVersion(), hello.GetOldestProtocol(), hello.GetNewestProtocol(), relay.Protocol)
-	}
-	h.mu.Lock()
-	c := h.clusters[name]
-	h.mu.Unlock()
-	if c == nil {
-		return nil, status.Errorf(codes.PermissionDenied, "no cluster %s is registered to be reached through its agent", name)
-	}
-	return c, nil
-}
-
-// shown are the certificates that the caller has shown; they were not verified.
-func shown(ctx context.Context) []*x509.Certificate {
-	caller, _ := peer.FromContext(ctx)
-	if caller == nil {
-		return nil
-	}
-	if info, ok := caller.AuthInfo.(credentials.TLSInfo); ok {
-		return info.State.PeerCertificates
-	}
-	return nil
 }
 
 // Enroll implements relayv1.RelayServer.
@@ -190,7 +172,8 @@ func (h *Hub) Enroll(ctx context.Context, r *relayv1.EnrollRequest) (*relayv1.Ce
 
 // Renew implements relayv1.RelayServer.
 func (h *Hub) Renew(ctx context.Context, r *relayv1.RenewRequest) (*relayv1.Certificate, error) {
-	cluster, chain, roots, err := h.options.Agents.Renew(ctx, shown(ctx), r.GetRequest(), r.GetClusterUid())
+	shown, _ := callerOf(ctx)
+	cluster, chain, roots, err := h.options.Agents.Renew(ctx, shown, r.GetRequest(), r.GetClusterUid())
 	return h.certificate(cluster, chain, roots, err)
 }
 

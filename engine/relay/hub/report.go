@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"context"
 	"time"
 
 	"google.golang.org/grpc"
@@ -21,51 +20,69 @@ func (h *Hub) Report(stream grpc.BidiStreamingServer[relayv1.Data, relayv1.Feedb
 	if err != nil {
 		return err
 	}
-	c, err := h.admit(stream.Context(), first.GetHello())
+	who, err := h.enter(stream.Context(), first.GetHello())
 	if err != nil {
 		return err
 	}
+	defer who.leave()
 	if err := stream.Send(&relayv1.Feedback{Frame: &relayv1.Feedback_Hello{Hello: h.hello()}}); err != nil {
 		return err
 	}
-	ctx, end := context.WithCancelCause(stream.Context())
-	defer end(nil)
-	frames, err := c.begin(end)
+	name := who.cluster.name
+	frames, err := who.cluster.begin(who)
 	if err != nil {
 		return err
 	}
-	h.options.Log.Info("the agent of a cluster has connected", "cluster", c.name, "version", first.GetHello().GetVersion())
+	h.options.Log.Info("the agent of a cluster has connected", "cluster", name, "version", who.version, "address", who.address)
 	overdue := time.AfterFunc(h.options.Grace, frames.Overdue)
 	defer overdue.Stop()
 	signal := make(chan struct{}, 1)
-	go pump.Receive(stream.Recv, func(frame *relayv1.Data) error {
+	turn := h.turns.ask(who.ctx, func() { pump.Signal(signal) })
+	defer turn.done()
+	go pump.Receive(h.options.Times, stream.Recv, func(frame *relayv1.Data) error {
 		defer pump.Signal(signal)
 		return frames.Receive(frame)
-	}, end)
-	err = pump.Run(ctx, signal, func() (*relayv1.Feedback, bool) {
-		frame := frames.Next()
-		return frame, frame != nil
-	}, func() *relayv1.Feedback {
-		return &relayv1.Feedback{Frame: &relayv1.Feedback_Beat{Beat: &relayv1.Beat{}}}
-	}, stream.Send)
-	err = pump.Cause(ctx, err)
-	h.options.Log.Info("the stream of an agent ended", "cluster", c.name, "reason", err)
+	}, who.end)
+	err = pump.Run(who.ctx, pump.Out[*relayv1.Feedback]{
+		Times: h.options.Times, Signal: signal, Send: stream.Send,
+		Next: func() (*relayv1.Feedback, bool) {
+			if !turn.is() {
+				return nil, false // the agent sends no objects before it knows what is here
+			}
+			if frames.Complete() {
+				turn.done()
+			}
+			frame := frames.Next()
+			return frame, frame != nil
+		},
+		Beat: func() *relayv1.Feedback {
+			return &relayv1.Feedback{Frame: &relayv1.Feedback_Beat{Beat: &relayv1.Beat{}}}
+		},
+	})
+	err = pump.Cause(who.ctx, err)
+	h.options.Log.Info("the stream of an agent ended", "cluster", name, "reason", err)
 	// A reconnection must not be visible: the cluster is frozen if there is none for a time.
 	time.AfterFunc(h.options.Grace, func() { frames.Lost("its agent has no connection: " + status.Convert(err).Message()) })
 	return err
 }
 
-// stream is a stream of Report.
-type stream struct{ end context.CancelCauseFunc }
-
-// begin makes a stream that of the cluster; end ends it.
-func (c *cluster) begin(end context.CancelCauseFunc) (*watch.RemoteStream, error) {
+// begin makes the stream of Report of a caller that of the cluster.
+func (c *cluster) begin(who *caller) (*watch.RemoteStream, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.remote == nil {
 		return nil, errRemoved
 	}
-	c.endStream(errReplaced)
-	c.stream = &stream{end}
-	return c.remote.Begin(), nil
+	if c.reporter != nil {
+		c.reporter.end(errReplaced)
+	}
+	c.reporter, c.stream = who, c.remote.Begin()
+	return c.stream, nil
+}
+
+// lose freezes the cluster at once, under the lock.
+func (c *cluster) lose(reason string) {
+	if c.stream != nil {
+		c.stream.Lost(reason)
+	}
 }

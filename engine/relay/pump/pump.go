@@ -2,6 +2,7 @@
 package pump
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -10,40 +11,98 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Beat is how long a side says nothing at most: proxies on the way end streams on which nothing passes, and HTTP/2 pings do not count
-// for them.
-const Beat = 10 * time.Second
+// Times bound how long nothing may happen on a stream. What is zero has the default.
+type Times struct {
+	// Beat is how long a side says nothing at most, 10 s: proxies on the way end streams on which nothing passes, and HTTP/2 pings do not
+	// count for them.
+	Beat time.Duration
+	// Silence is how long a side hears nothing until the stream counts as lost, 35 s.
+	Silence time.Duration
+	// Patience is how long what was sent is not acknowledged until the stream is ended, 30 s: the other side hears, and does nothing.
+	Patience time.Duration
+}
 
-// Silence is how long a side hears nothing until the stream counts as lost.
-const Silence = 35 * time.Second
+func (t Times) beat() time.Duration     { return cmp.Or(t.Beat, 10*time.Second) }
+func (t Times) silence() time.Duration  { return cmp.Or(t.Silence, 35*time.Second) }
+func (t Times) patience() time.Duration { return cmp.Or(t.Patience, 30*time.Second) }
 
-// Run sends what next returns until it returns false, each time that there is a signal; and a beat where nothing was sent for a time.
-// It returns when ctx ends, or send fails.
-func Run[F any](ctx context.Context, signal <-chan struct{}, next func() (F, bool), beat func() F, send func(F) error) error {
-	ticker := time.NewTicker(Beat)
+// Out is what one side sends.
+type Out[F any] struct {
+	Times Times
+	// Signal is signalled when Next may return something.
+	Signal <-chan struct{}
+	// Next is the next frame; false if there is none now.
+	Next func() (F, bool)
+	// Beat is sent where nothing else was for a time.
+	Beat func() F
+	// Send sends a frame.
+	Send func(F) error
+	// Progress is how much the other side has acknowledged, and what it is to acknowledge next, empty if there is nothing. It is nil where
+	// nothing is acknowledged.
+	Progress func() (acked uint64, head string)
+}
+
+// Run sends what Next returns until it returns false, each time that there is a signal. It returns when ctx ends, when Send fails, or when
+// nothing is acknowledged for too long.
+func Run[F any](ctx context.Context, o Out[F]) error {
+	ticker := time.NewTicker(o.Times.beat())
 	defer ticker.Stop()
+	// The ticker is reset by what is sent, and this one is not.
+	look := time.NewTicker(o.Times.patience() / 3)
+	defer look.Stop()
+	p := progress{ask: o.Progress, patience: o.Times.patience(), at: time.Now()}
 	for {
-		for frame, more := next(); more; frame, more = next() {
-			if err := send(frame); err != nil {
+		for frame, more := o.Next(); more; frame, more = o.Next() {
+			if err := o.Send(frame); err != nil {
 				return err
 			}
-			ticker.Reset(Beat)
+			ticker.Reset(o.Times.beat())
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-signal:
+		case <-o.Signal:
+		case <-look.C:
+			if err := p.look(time.Now()); err != nil {
+				return err
+			}
 		case <-ticker.C:
-			if err := send(beat()); err != nil {
+			if err := o.Send(o.Beat()); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// Receive passes frames on until one cannot be received or taken, or none arrives for Silence, and ends the stream then.
-func Receive[F any](receive func() (F, error), take func(F) error, end context.CancelCauseFunc) {
-	lost := time.AfterFunc(Silence, func() { end(status.Error(codes.Unavailable, fmt.Sprintf("nothing arrived for %s", Silence))) })
+// progress watches what the other side acknowledges.
+type progress struct {
+	ask      func() (uint64, string)
+	patience time.Duration
+	// acked is how much it had at a time.
+	acked uint64
+	at    time.Time
+}
+
+// look returns an error if nothing was acknowledged for too long though there is something.
+func (p *progress) look(now time.Time) error {
+	if p.ask == nil {
+		return nil
+	}
+	acked, head := p.ask()
+	if head == "" || acked != p.acked {
+		p.acked, p.at = acked, now
+		return nil
+	}
+	if waited := now.Sub(p.at); waited >= p.patience {
+		return status.Error(codes.DeadlineExceeded, fmt.Sprintf("%s was sent, and is not acknowledged for %s", head, waited.Round(time.Second)))
+	}
+	return nil
+}
+
+// Receive passes frames on until one cannot be received or taken, or none arrives for a time, and ends the stream then.
+func Receive[F any](t Times, receive func() (F, error), take func(F) error, end context.CancelCauseFunc) {
+	silence := t.silence()
+	lost := time.AfterFunc(silence, func() { end(status.Error(codes.Unavailable, fmt.Sprintf("nothing arrived for %s", silence))) })
 	defer lost.Stop()
 	for {
 		frame, err := receive()
@@ -51,7 +110,7 @@ func Receive[F any](receive func() (F, error), take func(F) error, end context.C
 			end(err)
 			return
 		}
-		lost.Reset(Silence)
+		lost.Reset(silence)
 		if err := take(frame); err != nil {
 			end(status.Error(codes.InvalidArgument, err.Error()))
 			return

@@ -4,6 +4,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -18,8 +19,13 @@ type proxy struct {
 	limit int
 	// blocked: no connection is let through.
 	blocked bool
-	// passed counts bytes in both directions.
-	passed int
+	// swallow: what comes is read and not passed on. slow, if set, is how many bytes pass a second in one direction. idle, if set, is
+	// after what time without a byte a connection ends.
+	swallow bool
+	slow    int
+	idle    time.Duration
+	// passed counts bytes in both directions, accepted connections, and cuts those that were cut.
+	passed, accepted, cuts int
 }
 
 func newProxy(t *testing.T, target string) *proxy {
@@ -56,6 +62,7 @@ func (p *proxy) serve(from net.Conn) {
 	}
 	p.mu.Lock()
 	p.open[from], p.open[to] = true, true
+	p.accepted++
 	p.mu.Unlock()
 	var group sync.WaitGroup
 	group.Go(func() { p.pass(from, to) })
@@ -68,11 +75,25 @@ func (p *proxy) serve(from net.Conn) {
 }
 
 func (p *proxy) pass(from, to net.Conn) {
-	defer to.Close()
-	defer from.Close()
+	defer func() { _, _ = to.Close(), from.Close() }()
 	buf := make([]byte, 4096)
 	for {
+		p.mu.Lock()
+		idle := p.idle
+		p.mu.Unlock()
+		if idle > 0 {
+			_ = from.SetReadDeadline(time.Now().Add(idle))
+		}
 		n, err := from.Read(buf)
+		p.mu.Lock()
+		swallow, slow := p.swallow, p.slow
+		p.mu.Unlock()
+		if swallow && err == nil {
+			continue
+		}
+		if slow > 0 {
+			time.Sleep(time.Duration(n) * time.Second / time.Duration(slow))
+		}
 		n = p.allow(n)
 		if _, writeErr := to.Write(buf[:max(n, 0)]); writeErr != nil || err != nil || n < 0 {
 			return
@@ -105,6 +126,7 @@ func (p *proxy) cut() {
 }
 
 func (p *proxy) close() {
+	p.cuts += len(p.open) / 2
 	for conn := range p.open {
 		_ = conn.Close()
 	}
@@ -125,6 +147,27 @@ func (p *proxy) cutAfter(bytes int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.limit = bytes
+}
+
+// set changes how connections are passed on.
+func (p *proxy) set(f func(*proxy)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f(p)
+}
+
+// connections is how many were accepted.
+func (p *proxy) connections() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.accepted
+}
+
+// ended is how many connections were cut.
+func (p *proxy) ended() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cuts
 }
 
 // whole ends no connection any more.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +32,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/shard"
 	"github.com/meshctl/meshctl/demo/waittest"
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	"github.com/meshctl/meshctl/engine/apply"
@@ -38,6 +41,7 @@ import (
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/relay/agent"
 	"github.com/meshctl/meshctl/engine/relay/hub"
+	"github.com/meshctl/meshctl/engine/relay/pump"
 	"github.com/meshctl/meshctl/engine/relay/relayv1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
@@ -53,6 +57,8 @@ type world struct {
 	proxy      *proxy
 	disk       agent.Disk
 	hub        *hub.Hub
+	// times are those of the streams.
+	times pump.Times
 	// relayed reads west through the agent, and direct without it.
 	relayed, direct *watch.Source
 }
@@ -76,8 +82,14 @@ func (l lines) Write(p []byte) (int, error) {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldWith(t, pump.Times{})
+}
+
+// newWorldWith is a world of streams on which nothing may happen for these times.
+func newWorldWith(t *testing.T, times pump.Times) *world {
+	t.Helper()
 	servers := sandboxtest.APIServers(t, 2)
-	w := &world{t: t, log: slog.New(slog.NewTextHandler(lines{t}, nil)), plane: snapshot.Plane{Namespace: "gloo-mesh", ID: "plane-1"}}
+	w := &world{t: t, times: times, log: slog.New(slog.NewTextHandler(lines{t}, nil)), plane: snapshot.Plane{Namespace: "gloo-mesh", ID: "plane-1"}}
 	for i, config := range []**rest.Config{&w.management, &w.west} {
 		var err error
 		*config, err = servers[i].Config()
@@ -86,25 +98,38 @@ func newWorld(t *testing.T) *world {
 		require.NoError(t, err)
 		sandboxtest.MakeNamespace(t, *config, w.plane.Namespace)
 	}
-	w.hub = hub.New(hub.Options{
-		Agents: anybody{}, Plane: w.plane.ID, Epoch: 1, Version: "test",
-		Grace: time.Second, Log: w.log,
-	})
-	server := grpc.NewServer()
-	relayv1.RegisterRelayServer(server, w.hub)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(server.Stop)
-	w.proxy = newProxy(t, listener.Addr().String())
+	w.proxy = newProxy(t, w.serve(1))
 	client, err := kube.NewClientset(w.west)
 	require.NoError(t, err)
 	w.disk = agent.ConfigMaps{Client: client, Namespace: w.plane.Namespace}
-	w.relayed, w.direct = w.source(), w.source()
-	_, err = w.hub.Add(w.relayed, "west", "")
-	require.NoError(t, err)
+	w.direct = w.source()
 	w.direct.Set("west", "", w.west, nil)
 	return w
+}
+
+// serve starts a hub that knows nothing, in a term, and returns its address.
+func (w *world) serve(epoch uint64) string {
+	w.t.Helper()
+	w.hub = hub.New(hub.Options{
+		Agents: anybody{}, Plane: w.plane.ID, Term: hub.Term{Epoch: epoch, Since: time.Now()}, Version: "test",
+		Grace: time.Second, Log: w.log, Times: w.times,
+	})
+	server := grpc.NewServer()
+	relayv1.RegisterRelayServer(server, w.hub)
+	listener := listen(w.t)
+	go func() { _ = server.Serve(listener) }()
+	w.t.Cleanup(server.Stop)
+	w.relayed = w.source()
+	_, err := w.hub.Add(w.relayed, "west", "")
+	require.NoError(w.t, err)
+	return listener.Addr().String()
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	return listener
 }
 
 // run runs something until the test ends.
@@ -128,13 +153,19 @@ func (w *world) source() *watch.Source {
 // agent starts an agent, and returns how to stop it.
 func (w *world) agent() (stop func()) {
 	w.t.Helper()
+	return w.run(w.newAgent(w.proxy.address(), lines{w.t}).Run)
+}
+
+// newAgent is an agent that dials an address.
+func (w *world) newAgent(hub string, log io.Writer) *agent.Agent {
+	w.t.Helper()
 	a, err := agent.New(agent.Options{
-		Cluster: "west", UID: "uid-west", Plane: w.plane, Config: w.west, Hub: w.proxy.address(), Version: "test", Log: w.log,
+		Cluster: "west", UID: "uid-west", Plane: w.plane, Config: w.west, Hub: hub, Version: "test", Log: slog.New(slog.NewTextHandler(log, nil)),
 		Dial: []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}, Redial: 10 * time.Millisecond, RedialMost: 200 * time.Millisecond,
-		Grace: time.Second, Disk: w.disk,
+		Grace: time.Second, Disk: w.disk, Times: w.times,
 	})
 	require.NoError(w.t, err)
-	return w.run(a.Run)
+	return a
 }
 
 // clusterOf is west as a source has it; nil before there is anything.
@@ -248,6 +279,8 @@ func (w *world) edit(client kubernetes.Interface, chance *rand.Rand) {
 type server struct {
 	w    *world
 	sink *apply.Sink
+	// stop ends it.
+	stop func()
 
 	mu     sync.Mutex
 	wanted map[string]string
@@ -257,19 +290,45 @@ func (w *world) server() *server {
 	s := &server{w: w, sink: apply.New(apply.Options{
 		Namespace: w.plane.Namespace, PlaneID: w.plane.ID, Log: slog.New(slog.DiscardHandler), Witness: w.witness,
 	}), wanted: map[string]string{}}
-	w.run(s.sink.Run)
+	stopSink := w.run(s.sink.Run)
 	s.sink.Set("west", w.relayed.Link("west"))
+	source := w.relayed
+	stopLoop := w.run(func(ctx context.Context) {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-source.Changed():
+				s.apply()
+			}
+		}
+	})
+	s.stop = func() { stopLoop(); stopSink() }
+	return s
+}
+
+// removals counts certificates of west that are deleted from now on.
+func (w *world) removals() func() int {
+	w.t.Helper()
+	client, err := dynamic.NewForConfig(w.west)
+	require.NoError(w.t, err)
+	events, err := client.Resource(snapshot.IssuedCertificate.GroupVersionResource()).Watch(w.t.Context(), metav1.ListOptions{})
+	require.NoError(w.t, err)
+	w.t.Cleanup(events.Stop)
+	var count atomic.Int64
 	w.run(func(ctx context.Context) {
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-w.relayed.Changed():
-				s.apply()
+			case e := <-events.ResultChan():
+				if e.Type == "DELETED" {
+					count.Add(1)
+				}
 			}
 		}
 	})
-	return s
+	return func() int { return int(count.Load()) }
 }
 
 // witness is that of a cluster that is reached through its agent.
@@ -331,14 +390,40 @@ func (s *server) written() {
 // is when it is read directly, and what is to be written there is written.
 func TestRelayIsLikeADirectConnection(t *testing.T) {
 	t.Parallel()
-	seed := waittest.Seed(t)
-	chance := rand.New(rand.NewPCG(seed, 0))
 	w := newWorld(t)
-	client := sandboxtest.Clientset(t, w.west)
-	serving := w.server()
-	stop := w.agent()
+	w.differs(w.server(), rand.New(rand.NewPCG(waittest.Seed(t), 0)), 30)
+}
+
+// TestRelayIsLikeADirectConnectionManyTimes is the same for 200 sequences of edits, with a thousand cuts.
+func TestRelayIsLikeADirectConnectionManyTimes(t *testing.T) {
+	shard.Only(t, shard.Serve)
+	t.Parallel()
+	w := newWorld(t)
+	seed, serving := waittest.Seed(t), w.server()
+	for n := range uint64(200) {
+		w.differs(serving, rand.New(rand.NewPCG(seed, n)), 5)
+	}
+	chance, client := rand.New(rand.NewPCG(seed, 200)), sandboxtest.Clientset(t, w.west)
+	w.agent()
+	for before := w.proxy.ended(); before < 1000; before = w.proxy.ended() {
+		w.edit(client, chance)
+		serving.want(fmt.Sprintf("c%d", chance.IntN(5)), []string{"", "a", "b"}[chance.IntN(3)])
+		w.proxy.cutAfter(chance.IntN(4000))
+		waittest.Until(t, "a connection is cut", func() bool { return w.proxy.ended() > before })
+	}
+	w.proxy.whole()
 	w.same()
-	for range 30 {
+	serving.written()
+}
+
+// differs edits west for some rounds while connections end, and waits until it is the same both ways.
+func (w *world) differs(serving *server, chance *rand.Rand, rounds int) {
+	w.t.Helper()
+	client := sandboxtest.Clientset(w.t, w.west)
+	stop := w.agent()
+	defer func() { stop() }()
+	w.same()
+	for range rounds {
 		for range chance.IntN(10) {
 			w.edit(client, chance)
 			serving.want(fmt.Sprintf("c%d", chance.IntN(5)), []string{"", "a", "b"}[chance.IntN(3)])

@@ -1,0 +1,144 @@
+package hub
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/meshctl/meshctl/engine/relay"
+	"github.com/meshctl/meshctl/engine/relay/relayv1"
+)
+
+// caller is the agent of a cluster on one stream.
+type caller struct {
+	cluster *cluster
+	// ctx is that of the stream, and end ends it.
+	ctx context.Context
+	end context.CancelCauseFunc
+	// uid is that of its cluster, shown are its certificates, and address is where it calls from. incarnation is another after each start.
+	uid, incarnation, address, version string
+	shown                              []*x509.Certificate
+}
+
+// enter admits the agent on a stream that begins with hello. The stream has to leave when it ends.
+func (h *Hub) enter(ctx context.Context, hello *relayv1.Hello) (*caller, error) {
+	if hello == nil {
+		return nil, status.Error(codes.InvalidArgument, "the first frame is no Hello")
+	}
+	c := &caller{uid: hello.GetClusterUid(), incarnation: hello.GetIncarnation(), version: hello.GetVersion()}
+	c.shown, c.address = callerOf(ctx)
+	name, err := h.options.Agents.Admit(ctx, c.shown, c.uid)
+	if err != nil {
+		return nil, status.Error(codes.Unauthenticated, err.Error())
+	}
+	if hello.GetOldestProtocol() > relay.Protocol || hello.GetNewestProtocol() < relay.Protocol {
+		return nil, status.Errorf(codes.FailedPrecondition, "the agent of %s (version %s) speaks versions %d to %d of the relay protocol, and the hub version %d: upgrade the older one",
+			name, hello.GetVersion(), hello.GetOldestProtocol(), hello.GetNewestProtocol(), relay.Protocol)
+	}
+	h.mu.Lock()
+	c.cluster = h.clusters[name]
+	h.mu.Unlock()
+	if c.cluster == nil {
+		return nil, status.Errorf(codes.PermissionDenied, "no cluster %s is registered to be reached through its agent", name)
+	}
+	c.ctx, c.end = context.WithCancelCause(ctx)
+	c.cluster.mu.Lock()
+	defer c.cluster.mu.Unlock()
+	if err := c.cluster.rivals.enter(c, time.Now()); err != nil {
+		c.end(nil)
+		return nil, err
+	}
+	c.cluster.callers[c] = true
+	return c, nil
+}
+
+// leave says that the stream of a caller ends.
+func (c *caller) leave() {
+	c.end(nil)
+	c.cluster.mu.Lock()
+	defer c.cluster.mu.Unlock()
+	delete(c.cluster.callers, c)
+}
+
+// callerOf are the certificates that the caller has shown, which were not verified, and its address.
+func callerOf(ctx context.Context) (shown []*x509.Certificate, address string) {
+	from, _ := peer.FromContext(ctx)
+	if from == nil {
+		return nil, ""
+	}
+	if info, ok := from.AuthInfo.(credentials.TLSInfo); ok {
+		shown = info.State.PeerCertificates
+	}
+	return shown, from.Addr.String()
+}
+
+// Run ends the streams of agents that are not to be heard any more, until ctx ends.
+func (h *Hub) Run(ctx context.Context) {
+	h.options.Agents.Run(ctx, func(name string) { h.review(ctx, name) })
+}
+
+// review admits the agent of a cluster again.
+func (h *Hub) review(ctx context.Context, name string) {
+	h.mu.Lock()
+	c := h.clusters[name]
+	h.mu.Unlock()
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	all := slices.Collect(maps.Keys(c.callers))
+	c.mu.Unlock()
+	for _, who := range all {
+		if _, err := h.options.Agents.Admit(ctx, who.shown, who.uid); err != nil && ctx.Err() == nil {
+			h.options.Log.Warn("the agent of a cluster is not heard any more", "cluster", name, "address", who.address, "reason", err)
+			who.end(status.Error(codes.Unauthenticated, err.Error()))
+		}
+	}
+}
+
+// rivals finds out whether several agents speak for one cluster: each takes the place of the other, again and again. One that starts
+// again does not come back as the one that it was.
+type rivals struct {
+	// known are the incarnations that were heard, the last one at the end, and returns are when one came back after another.
+	known   []string
+	returns []time.Time
+}
+
+// How often an incarnation may come back within a time, and how many are remembered.
+const (
+	returnsMost   = 3
+	returnsWindow = time.Minute
+	knownMost     = 8
+)
+
+// enter returns an error if several agents speak for the cluster of a caller.
+func (r *rivals) enter(c *caller, now time.Time) error {
+	at := slices.Index(r.known, c.incarnation)
+	switch {
+	case at < 0:
+		r.known = append(r.known, c.incarnation)
+	case at < len(r.known)-1:
+		r.returns = append(r.returns, now)
+		r.known = append(slices.Delete(r.known, at, at+1), c.incarnation)
+	}
+	r.known = r.known[max(0, len(r.known)-knownMost):]
+	r.returns = slices.DeleteFunc(r.returns, func(at time.Time) bool { return now.Sub(at) > returnsWindow })
+	if len(r.returns) <= returnsMost {
+		return nil
+	}
+	reason := fmt.Sprintf("several agents speak for cluster %s, at %s and elsewhere: only one may run; its cluster may have been copied, with the Secret of the agent", c.cluster.name, c.address)
+	err := status.Error(codes.PermissionDenied, reason)
+	for other := range c.cluster.callers {
+		other.end(err)
+	}
+	c.cluster.lose(reason)
+	return err
+}
