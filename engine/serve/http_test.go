@@ -34,7 +34,7 @@ func healthOf(l *loop, leading bool, holder string) *health {
 		h.leader.other.Store(&holder)
 	}
 	expires := []cluster.CredentialStatus{{Cluster: "west", Lifetime: cluster.Lifetime{Expires: time.Unix(1e9, 0)}}, {Cluster: "east"}}
-	fresh := []watch.Freshness{{Age: 3 * time.Second}, {Cluster: "west", Age: 90 * time.Second, Silences: 2}}
+	fresh := []watch.Freshness{{Age: 3 * time.Second}, {Cluster: "west", Age: 90 * time.Second, Silences: 2, Collected: 7}}
 	collectors.MustRegister(newStateCollector(h.state,
 		func() []cluster.CredentialStatus { return expires }, func() []watch.Freshness { return fresh }, h.leader.leading.Load))
 	return h
@@ -85,7 +85,7 @@ func TestEndpoints(t *testing.T) {
 		"index":                {endpoints(nil, false, ""), "/", 200, []string{"/metrics"}},
 		"no debug endpoint":    {endpoints(translated(), true, ""), "/debug/snapshot", 404, nil},
 		"unknown":              {endpoints(nil, false, ""), "/nothing", 404, nil},
-		"metrics before":       {endpoints(nil, false, ""), "/metrics", 200, []string{"meshctl_leader 0", `meshctl_cluster_age_seconds{cluster=""} 3`, `meshctl_cluster_age_seconds{cluster="west"} 90`, `meshctl_silent_watches_total{cluster="west"} 2`, `meshctl_credential_expiry_timestamp_seconds{cluster="west"} 1e+09`}},
+		"metrics before":       {endpoints(nil, false, ""), "/metrics", 200, []string{"meshctl_leader 0", `meshctl_cluster_age_seconds{cluster=""} 3`, `meshctl_cluster_age_seconds{cluster="west"} 90`, `meshctl_silent_watches_total{cluster="west"} 2`, `meshctl_collected_changes_total{cluster="west"} 7`, `meshctl_credential_expiry_timestamp_seconds{cluster="west"} 1e+09`}},
 		"metrics of the state": {endpoints(translated(), true, ""), "/metrics", 200, []string{`meshctl_objects{cluster="west",kind="Gateway"} 1`, `meshctl_issues{code="ClusterFrozen",severity="warning"} 1`, `meshctl_cluster_sync{cluster="west",state="stale"} 1`, `meshctl_cluster_sync{cluster="west",state="synced"} 0`}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -66,7 +66,7 @@ type stateCollector struct {
 	freshness func() []watch.Freshness
 	leading   func() bool
 
-	objects, issues, clusters, inputs, expiry, renewals, age, silences, leader *prometheus.Desc
+	objects, issues, clusters, inputs, expiry, renewals, age, silences, collected, leader *prometheus.Desc
 }
 
 func newStateCollector(
@@ -85,14 +85,15 @@ func newStateCollector(
 		renewals: desc("credential_renewal_failures", "How many renewals of the credential of a cluster failed since the last that did not.", "cluster"),
 		age: desc("cluster_age_seconds", "How old what is known of a cluster may be: the time since its API server last sent something about the kind of which it "+
 			"has sent nothing for longest. More than 150 s is unusual; from 300 s the cluster is frozen. The management cluster has an empty name.", "cluster"),
-		silences: desc("silent_watches_total", "Watches that were ended because they delivered neither events nor bookmarks for 150 s.", "cluster"),
-		leader:   desc("leader", "1 if this process is the leader."),
+		silences:  desc("silent_watches_total", "Watches that were ended because they delivered neither events nor bookmarks for 150 s.", "cluster"),
+		collected: desc("collected_changes_total", "Changes of pods and EndpointSlices that counted together with an earlier one: they are collected for 100 ms.", "cluster"),
+		leader:    desc("leader", "1 if this process is the leader."),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (c *stateCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.objects, c.issues, c.clusters, c.inputs, c.expiry, c.renewals, c.age, c.silences, c.leader} {
+	for _, d := range []*prometheus.Desc{c.objects, c.issues, c.clusters, c.inputs, c.expiry, c.renewals, c.age, c.silences, c.collected, c.leader} {
 		out <- d
 	}
 }
@@ -112,6 +113,7 @@ func (c *stateCollector) Collect(out chan<- prometheus.Metric) {
 	for _, f := range c.freshness() {
 		gauge(c.age, f.Age.Seconds(), f.Cluster)
 		out <- prometheus.MustNewConstMetric(c.silences, prometheus.CounterValue, float64(f.Silences), f.Cluster)
+		out <- prometheus.MustNewConstMetric(c.collected, prometheus.CounterValue, float64(f.Collected), f.Cluster)
 	}
 	state := c.state()
 	if state == nil {

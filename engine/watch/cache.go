@@ -38,17 +38,21 @@ type clusterCache[V any] struct {
 	// did; logged are the kinds of which that was logged.
 	silence  time.Duration
 	silences *atomic.Int64
-	logged   sync.Map
+	// collect is onChange for kinds whose changes are collected.
+	collect *collector
+	logged  sync.Map
 
 	cancel context.CancelFunc
 	group  sync.WaitGroup
 }
 
 func newClusterCache[V any](client *kube.Client, conn *mirror.Connection, changed func()) *clusterCache[V] {
-	return &clusterCache[V]{
+	c := &clusterCache[V]{
 		client: client, conn: conn, log: slog.Default(), changed: changed, cancel: func() {}, silences: &atomic.Int64{},
 		progress: make(chan struct{}, 1), failed: make(chan struct{}, 1),
 	}
+	c.collect = &collector{call: c.onChange, dropped: &atomic.Int64{}}
+	return c
 }
 
 // signal writes to a channel with room for one, unless a signal is waiting there.
@@ -86,7 +90,11 @@ func addFeed[T object, V any, L interface {
 	}
 	listIn := func(view L) *[]T { return snapshot.Slice[T](view.List(kind)) }
 	lister.Client, lister.Kind, lister.Silent = c.client, kind, func() { c.onSilence(kind) }
-	f := newFeed(lister, *listIn(seed), strip, c.onChange, func() { signal(c.failed) })
+	changed := c.onChange
+	if changesInGroups(kind) {
+		changed = c.onChangeInGroup
+	}
+	f := newFeed(lister, *listIn(seed), strip, changed, func() { signal(c.failed) })
 	f.rejected = func(k key, err error) { c.onRejected(kind, k, err) }
 	f.mayBeDenied = kind.Info().Later
 	c.feeds = append(c.feeds, as(f))
@@ -131,6 +139,15 @@ func (u *union[T]) list() []T {
 func (c *clusterCache[V]) onChange() {
 	if c.published.Load() {
 		c.changed()
+		return
+	}
+	signal(c.progress)
+}
+
+// onChangeInGroup is onChange for an object that rarely changes alone.
+func (c *clusterCache[V]) onChangeInGroup() {
+	if c.published.Load() {
+		c.collect.note()
 		return
 	}
 	signal(c.progress)

@@ -20,6 +20,8 @@ type Freshness struct {
 	Age time.Duration
 	// Silences is how many watches were ended because they delivered nothing.
 	Silences int64
+	// Collected is how many changes of objects that change in groups counted together with an earlier one.
+	Collected int64
 }
 
 // Freshness is that of each cluster that was read, ascending by name.
@@ -27,15 +29,16 @@ func (s *Source) Freshness() []Freshness {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []Freshness
-	add := func(name string, heard time.Time, silences int64) {
+	add := func(name string, heard time.Time, silences, collected int64) {
 		if !heard.IsZero() {
-			out = append(out, Freshness{Cluster: name, Age: time.Since(heard), Silences: silences})
+			out = append(out, Freshness{Cluster: name, Age: time.Since(heard), Silences: silences, Collected: collected})
 		}
 	}
 	_, heard := s.management.quietest()
-	add("", heard, s.management.silences.Load())
+	add("", heard, s.management.silences.Load(), 0)
 	for name, c := range s.clusters {
-		add(name, c.heard(), c.silent())
+		silences, collected := c.counts()
+		add(name, c.heard(), silences, collected)
 	}
 	slices.SortFunc(out, func(a, b Freshness) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	return out

@@ -23,8 +23,8 @@ type registered interface {
 	isSettled() bool
 	// heard is when the cluster last sent something about what it has sent nothing about for longest; zero before everything was read.
 	heard() time.Time
-	// silent is how many watches were ended because they delivered nothing.
-	silent() int64
+	// counts are how many watches were ended because they delivered nothing, and how many changes counted together with others.
+	counts() (silences, collected int64)
 	// writers is the way there for those who write.
 	writers() *mirror.Link
 	// renewed says that the configuration has another credential, and setCredential which.
@@ -44,8 +44,8 @@ type member struct {
 	log      *slog.Logger
 	// notify is called, without locks held, when the view may have changed.
 	notify func()
-	// silences counts watches that delivered nothing.
-	silences atomic.Int64
+	// silences counts watches that delivered nothing, and collected changes that counted together with others.
+	silences, collected atomic.Int64
 	// link is what writers have of the cluster. Turn is held while it and the state change together.
 	link mirror.Link
 	turn sync.Mutex
@@ -291,7 +291,7 @@ func logSync(log *slog.Logger, c snapshot.Cluster) {
 	log.Warn("cluster is "+c.Sync.String()+"; nothing is written there", "reason", c.Reason)
 }
 
-func (m *member) silent() int64 { return m.silences.Load() }
+func (m *member) counts() (silences, collected int64) { return m.silences.Load(), m.collected.Load() }
 
 func (m *member) writers() *mirror.Link { return &m.link }
 

@@ -54,7 +54,7 @@ func (s *session) run(ctx context.Context) {
 			<-ctx.Done()
 			return
 		}
-		cache.log, cache.silence, cache.silences = s.cluster.log, s.silence, &s.cluster.silences
+		cache.log, cache.silence, cache.silences, cache.collect.dropped = s.cluster.log, s.silence, &s.cluster.silences, &s.cluster.collected
 		s.conn.Store(cache.conn)
 		pulse := newPulse(cache.conn, s.probeInterval, s.probeTimeout)
 		if s.awaitReady(ctx, pulse) {
