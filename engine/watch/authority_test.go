@@ -19,11 +19,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/randfill"
 
+	"github.com/meshctl/meshctl/engine/relay/relayv1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -112,7 +114,7 @@ func table(t *testing.T, name string) []*line {
 	var out []*line
 	for row := range strings.Lines(string(text)) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(row), "|"), " | ")
-		if !strings.HasPrefix(row, "| ") || strings.TrimSpace(cells[0]) == "Kind" || strings.TrimSpace(cells[0]) == "Map" || strings.HasPrefix(row, "|---") {
+		if !strings.HasPrefix(row, "| ") || strings.TrimSpace(cells[0]) == "Kind" || strings.TrimSpace(cells[0]) == "Map" || strings.TrimSpace(cells[0]) == "Message" || strings.HasPrefix(row, "|---") {
 			continue
 		}
 		require.Len(t, cells, 4, "%s", row)
@@ -151,7 +153,7 @@ func TestAuthority(t *testing.T) {
 		require.True(t, ok)
 		kept[f.kind().String()] = append(kept[f.kind().String()], k.keptFields(t)...) // two kinds may have one name
 	}
-	keys := lookups(t, "../../certs", "../cluster", "../discovery", "../inventory", "../mesh/*/detect*.go", "../policy", "../serve", "../virtualmesh", ".")
+	keys := lookups(t, "../../certs", "../cluster", "../discovery", "../inventory", "../mesh/*/detect*.go", "../policy", "../relay/agent", "../serve", "../virtualmesh", ".")
 	for kind, fields := range merged(kept, keys) {
 		for _, field := range fields {
 			found := false
@@ -161,11 +163,18 @@ func TestAuthority(t *testing.T) {
 			assert.True(t, found, "say in engine/authority.md who may write %s (%s), and what it decides", field, kind)
 		}
 	}
+	frames := framesOfAgents()
+	for kind, fields := range frames {
+		for _, field := range fields {
+			assert.True(t, slices.ContainsFunc(lines, func(l *line) bool { return slices.Contains(l.kinds, kind) && slices.Contains(l.fields, field) }),
+				"say in engine/authority.md who may write %s of the message %s, and what it decides", field, kind)
+		}
+	}
 	for _, l := range lines {
 		for _, kind := range l.kinds {
 			for _, field := range l.fields {
 				one := &line{kinds: []string{kind}, fields: []string{field}}
-				about := slices.Contains(keys[kind], field)
+				about := slices.Contains(keys[kind], field) || slices.Contains(frames[kind], field)
 				for k, fields := range kept {
 					about = about || slices.ContainsFunc(fields, func(f string) bool { return one.covers(k, f) })
 				}
@@ -173,6 +182,32 @@ func TestAuthority(t *testing.T) {
 			}
 		}
 	}
+}
+
+// framesOfAgents are the fields of the messages that an agent sends to the hub, and of what both sides send.
+func framesOfAgents() map[string][]string {
+	out := map[string][]string{}
+	var add func(m protoreflect.MessageDescriptor)
+	add = func(m protoreflect.MessageDescriptor) {
+		name := string(m.Name())
+		if _, known := out[name]; known {
+			return
+		}
+		out[name] = []string{}
+		for i := range m.Fields().Len() {
+			f := m.Fields().Get(i)
+			out[name] = append(out[name], string(f.Name()))
+			if f.Message() != nil && f.Message().Name() != "Beat" {
+				add(f.Message())
+			}
+		}
+	}
+	methods := relayv1.File_relay_proto.Services().Get(0).Methods()
+	for i := range methods.Len() {
+		add(methods.Get(i).Input())
+	}
+	add((&relayv1.Written{}).ProtoReflect().Descriptor()) // in the bytes of a Put
+	return out
 }
 
 func merged(a, b map[string][]string) map[string][]string {
