@@ -30,6 +30,8 @@ type Options struct {
 	Verifier Verifier
 	// Restarter restarts pods. Without one nothing is restarted.
 	Restarter Restarter
+	// Beside runs until its context ends, while this process is the one of several that works; nil runs nothing.
+	Beside func(context.Context)
 	// Log is required.
 	Log *slog.Logger
 	// Resync is the longest time between two looks at everything; a minute if zero.

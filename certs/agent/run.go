@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -84,7 +85,13 @@ func term(ctx context.Context, o Options, m *metrics, leader *atomic.Bool) error
 	if err != nil {
 		return err
 	}
+	var beside sync.WaitGroup
+	if o.Beside != nil {
+		beside.Go(func() { o.Beside(working) })
+	}
 	err = a.run(working)
+	stop()
+	beside.Wait()
 	if ctx.Err() == nil {
 		o.Log.Warn("the Lease was lost: the API server did not answer in time, or another agent took it", "lease", o.Namespace+"/"+LeaseName)
 	}

@@ -6,11 +6,9 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/certs/agent"
-	"github.com/meshctl/meshctl/certs/enroll"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -102,9 +100,6 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 			if opts.Namespace == "" {
 				return cmdutil.FlagErrorf("--namespace must not be empty")
 			}
-			if opts.RelayName == "" {
-				opts.RelayName = enroll.ServerName(opts.Namespace)
-			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}
@@ -154,17 +149,16 @@ func agentRun(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
-	group, ctx := errgroup.WithContext(ctx)
+	var speak func(context.Context)
 	if opts.RelayServer != "" {
-		group.Go(func() error { return relayRun(ctx, config, opts, log) })
+		if speak, err = speaker(config, opts, log); err != nil {
+			return err
+		}
 	}
-	group.Go(func() error {
-		return agent.Run(ctx, agent.Options{
-			Config: config, Namespace: opts.Namespace, HealthBind: opts.HealthBind, Verifier: verifier,
-			VaultServers: opts.VaultServers, VaultAudience: opts.VaultAudience,
-			Restarter: restarter, Log: log,
-			OnListen: func(address string) { log.Info("serving metrics and health", "address", "http://"+address) },
-		})
+	return agent.Run(ctx, agent.Options{
+		Config: config, Namespace: opts.Namespace, HealthBind: opts.HealthBind, Verifier: verifier,
+		VaultServers: opts.VaultServers, VaultAudience: opts.VaultAudience,
+		Restarter: restarter, Beside: speak, Log: log,
+		OnListen: func(address string) { log.Info("serving metrics and health", "address", "http://"+address) },
 	})
-	return group.Wait()
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -21,53 +22,55 @@ import (
 // Pauses before the agent asks the hub for its first certificate again.
 const enrollFirst, enrollMost = time.Second, time.Minute
 
-// relayRun speaks for the cluster until ctx ends.
-func relayRun(ctx context.Context, config *rest.Config, opts *Options, log *slog.Logger) error {
+// speaker returns what speaks for the cluster until its context ends.
+func speaker(config *rest.Config, opts *Options, log *slog.Logger) (func(context.Context), error) {
 	client, err := kube.NewClientset(kube.Unlimited(config))
 	if err != nil {
-		return fmt.Errorf("the agent's API server: %w", err)
+		return nil, fmt.Errorf("the agent's API server: %w", err)
 	}
-	uid := ""
-	keeper := &enroll.Keeper{
-		Client: client, Namespace: opts.Namespace, ServerName: opts.RelayName, Log: log, Now: time.Now,
-	}
-	failures := 0
-	for {
-		if uid == "" {
-			uid, err = clusterUID(ctx, client)
+	return func(ctx context.Context) {
+		keeper := &enroll.Keeper{Client: client, Namespace: opts.Namespace, ServerName: cmp.Or(opts.RelayName, enroll.ServerName(opts.Namespace)), Log: log, Now: time.Now}
+		uid, ok := enrolled(ctx, client, keeper, opts)
+		if !ok {
+			return
 		}
+		agent, err := relay.New(relay.Options{
+			Cluster: keeper.Cluster, UID: uid, Plane: snapshot.Plane{Namespace: opts.Namespace, ID: keeper.Plane}, Config: config, Hub: opts.RelayServer,
+			Dial:    []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(keeper.TLS()))},
+			Version: opts.Version, Log: log, Disk: relay.ConfigMaps{Client: client, Namespace: opts.Namespace},
+		})
+		if err != nil {
+			log.Error("the agent cannot speak for its cluster", "error", err)
+			return
+		}
+		var group sync.WaitGroup
+		group.Go(func() { keeper.Run(ctx) })
+		group.Go(func() { agent.Run(ctx) })
+		group.Wait()
+	}, nil
+}
+
+// enrolled waits until the agent has a certificate, and returns the UID of its cluster; false if ctx has ended.
+func enrolled(ctx context.Context, client kube.Clientset, keeper *enroll.Keeper, opts *Options) (uid string, ok bool) {
+	for failures := 1; ; failures++ {
+		uid, err := clusterUID(ctx, client)
 		if err == nil {
 			keeper.Hub = relay.Enroller{Hub: opts.RelayServer, UID: uid, Version: opts.Version}
 			err = keeper.Start(ctx)
 		}
-		if ctx.Err() != nil {
-			return nil
-		}
 		if err == nil {
-			break
+			return uid, true
 		}
-		failures++
 		pause := kube.Backoff(enrollFirst, enrollMost, failures)
-		log.Warn("the agent has no certificate for the hub; trying again", "hub", opts.RelayServer, "error", err, "pause", pause)
+		if ctx.Err() == nil {
+			keeper.Log.Warn("the agent has no certificate for the hub; trying again", "hub", opts.RelayServer, "error", err, "pause", pause)
+		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return "", false
 		case <-time.After(pause):
 		}
 	}
-	agent, err := relay.New(relay.Options{
-		Cluster: keeper.Cluster, UID: uid, Plane: snapshot.Plane{Namespace: opts.Namespace, ID: keeper.Plane}, Config: config, Hub: opts.RelayServer,
-		Dial:    []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(keeper.TLS()))},
-		Version: opts.Version, Log: log, Disk: relay.ConfigMaps{Client: client, Namespace: opts.Namespace},
-	})
-	if err != nil {
-		return err
-	}
-	var group sync.WaitGroup
-	group.Go(func() { keeper.Run(ctx) })
-	group.Go(func() { agent.Run(ctx) })
-	group.Wait()
-	return nil
 }
 
 // clusterUID is that of the namespace kube-system, by which a cluster is told from others.

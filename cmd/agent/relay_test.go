@@ -1,0 +1,192 @@
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/certs/enroll"
+	"github.com/meshctl/meshctl/certs/identity"
+	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/waittest"
+	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/relay/hub"
+	"github.com/meshctl/meshctl/engine/relay/relayv1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/watch"
+)
+
+const space = "gloo-mesh"
+
+// hubWorld is a hub with certificates in a management cluster, and other clusters for agents.
+type hubWorld struct {
+	t        *testing.T
+	clusters []*rest.Config
+	store    *enroll.Store
+	source   *watch.Source
+	address  string
+}
+
+// newHubWorld starts a hub that takes the agent of west.
+func newHubWorld(t *testing.T, clusters int) *hubWorld {
+	t.Helper()
+	w := &hubWorld{t: t}
+	for _, server := range sandboxtest.APIServers(t, clusters+1) {
+		config, err := server.Config()
+		require.NoError(t, err)
+		_, err = registration.InstallCRDs(t.Context(), config)
+		require.NoError(t, err)
+		sandboxtest.MakeNamespace(t, config, space)
+		w.clusters = append(w.clusters, config)
+	}
+	management := w.clusters[0]
+	w.clusters = w.clusters[1:]
+	log := slog.New(slog.DiscardHandler)
+	client, err := kube.NewClientset(kube.Unlimited(management))
+	require.NoError(t, err)
+	w.store = &enroll.Store{Client: client, Namespace: space, Plane: "plane-1", Now: time.Now}
+	h := hub.New(hub.Options{Agents: enroll.NewAgents(w.store), Plane: "plane-1", Term: hub.Term{Since: time.Now()}, Version: "test", Grace: time.Second, Log: log})
+	w.run(h.Run)
+	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(identity.HubTLS(func() (identity.Own, error) { return w.store.Hub(t.Context(), "hub.example") }))))
+	relayv1.RegisterRelayServer(server, h)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	w.address = listener.Addr().String()
+	w.source, err = watch.New(watch.Options{Management: management, Namespace: space, PlaneID: "plane-1", Log: log, Grace: time.Millisecond})
+	require.NoError(t, err)
+	w.run(func(ctx context.Context) { assert.NoError(t, w.source.Run(ctx)) })
+	_, err = h.Add(w.source, "west", "")
+	require.NoError(t, err)
+	return w
+}
+
+// run runs something until the test ends.
+func (w *hubWorld) run(f func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	ended := make(chan struct{})
+	go func() { defer close(ended); f(ctx) }()
+	stop = func() { cancel(); <-ended }
+	w.t.Cleanup(stop)
+	return stop
+}
+
+// agent starts what speaks for a cluster, and returns its log.
+func (w *hubWorld) agent(cluster *rest.Config) *sandboxtest.Buffer {
+	w.t.Helper()
+	log := &sandboxtest.Buffer{}
+	speak, err := speaker(cluster, &Options{Namespace: space, Version: "test", RelayServer: w.address, RelayName: "hub.example"}, slog.New(slog.NewTextHandler(log, nil)))
+	require.NoError(w.t, err)
+	w.run(speak)
+	return log
+}
+
+func (w *hubWorld) give(cluster *rest.Config, secret *corev1.Secret) {
+	w.t.Helper()
+	_, err := sandboxtest.Clientset(w.t, cluster).CoreV1().Secrets(space).Create(w.t.Context(), secret, metav1.CreateOptions{})
+	require.NoError(w.t, err)
+}
+
+// invite gives the agent of a cluster a token for west.
+func (w *hubWorld) invite(cluster *rest.Config) {
+	w.t.Helper()
+	token, err := w.store.Invite(w.t.Context(), "west", "", time.Hour)
+	require.NoError(w.t, err)
+	w.give(cluster, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: enroll.TokenSecret}, Data: map[string][]byte{enroll.TokenKey: []byte(token.Text())}})
+}
+
+// sync is what the hub says of west.
+func (w *hubWorld) sync() (state snapshot.Sync, reason string) {
+	if input := w.source.Input(); input != nil && len(input.Clusters) == 1 {
+		return input.Clusters[0].Sync, input.Clusters[0].Reason
+	}
+	return snapshot.Unsynced, "there is no Input"
+}
+
+func (w *hubWorld) until(what string, state snapshot.Sync, reason string) {
+	w.t.Helper()
+	waittest.Until(w.t, what, func() bool {
+		now, why := w.sync()
+		return now == state && strings.Contains(why, reason)
+	})
+}
+
+// TestAnAgentJoinsAndIsRevoked: with a token, by mutual TLS, and not any more.
+func TestAnAgentJoinsAndIsRevoked(t *testing.T) {
+	t.Parallel()
+	w := newHubWorld(t, 1)
+	log := w.agent(w.clusters[0])
+	waittest.Until(t, "it says what it lacks", func() bool { return strings.Contains(log.String(), "meshctl cluster invite") })
+	w.invite(w.clusters[0])
+	w.until("west is read", snapshot.Synced, "")
+	_, err := sandboxtest.Clientset(t, w.clusters[0]).CoreV1().Secrets(space).Get(t.Context(), enroll.ClientSecret, metav1.GetOptions{})
+	require.NoError(t, err)
+
+	require.NoError(t, w.store.Revoke(t.Context(), "west"))
+	revoked := time.Now()
+	waittest.Until(t, "its streams end", func() bool { return strings.Contains(log.String(), "the certificate of the agent was revoked") })
+	t.Logf("after %s", time.Since(revoked).Round(time.Millisecond))
+	w.until("west is frozen", snapshot.Stale, "was revoked")
+	assert.NotContains(t, log.String(), "mr1.", "no token in the log")
+}
+
+// TestACopiedClusterIsRefused: it has the certificate of another one's agent.
+func TestACopiedClusterIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newHubWorld(t, 2)
+	w.invite(w.clusters[0])
+	w.agent(w.clusters[0])
+	w.until("west is read", snapshot.Synced, "")
+	stolen, err := sandboxtest.Clientset(t, w.clusters[0]).CoreV1().Secrets(space).Get(t.Context(), enroll.ClientSecret, metav1.GetOptions{})
+	require.NoError(t, err)
+	w.give(w.clusters[1], &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: enroll.ClientSecret}, Type: stolen.Type, Data: stolen.Data})
+	log := w.agent(w.clusters[1])
+	waittest.Until(t, "it is refused", func() bool { return strings.Contains(log.String(), "was enrolled in that with") })
+	state, reason := w.sync()
+	assert.Equal(t, snapshot.Synced, state, reason)
+}
+
+// TestWithoutACertificateNothingIsHeard: whoever reaches the port may ask for a certificate with a token, and for nothing else.
+func TestWithoutACertificateNothingIsHeard(t *testing.T) {
+	t.Parallel()
+	w := newHubWorld(t, 0)
+	conn, err := grpc.NewClient(w.address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{InsecureSkipVerify: true}))) //nolint:gosec // the test is the attacker
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	client := relayv1.NewRelayClient(conn)
+	hello := &relayv1.Hello{OldestProtocol: 1, NewestProtocol: 1, ClusterUid: "west"}
+	report, err := client.Report(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, report.Send(&relayv1.Data{Frame: &relayv1.Data_Hello{Hello: hello}}))
+	_, err = report.Recv()
+	require.ErrorContains(t, err, "has shown no certificate")
+	desire, err := client.Desire(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, desire.Send(&relayv1.Feedback{Frame: &relayv1.Feedback_Hello{Hello: hello}}))
+	_, err = desire.Recv()
+	require.ErrorContains(t, err, "has shown no certificate")
+	exchange, err := client.Exchange(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, exchange.Send(&relayv1.Answer{Hello: hello}))
+	_, err = exchange.Recv()
+	require.ErrorContains(t, err, "has shown no certificate")
+	_, err = client.Renew(t.Context(), &relayv1.RenewRequest{})
+	require.ErrorContains(t, err, "has shown no certificate")
+	_, err = client.Enroll(t.Context(), &relayv1.EnrollRequest{Token: "guessed"})
+	require.ErrorContains(t, err, "none of meshctl's")
+	assert.NotContains(t, err.Error(), "guessed")
+}
