@@ -21,6 +21,8 @@ type Options struct {
 	Image string
 	// Proxies says whether pods have real proxies; empty means ProxiesAuto.
 	Proxies ProxyMode
+	// Relay has the last cluster reached through its agent, which dials the management plane.
+	Relay bool
 	// Meshctl is the path of the meshctl binary to run; empty means the running
 	// binary.
 	Meshctl string

@@ -102,7 +102,7 @@ func (r *localRuntime) StartProxies(ctx context.Context, clusters []Cluster) (*p
 
 // runAgents starts for each cluster an agent outside of it, because its pods do not run,
 // and a kubelet for what they need. On error, it returns those that run.
-func (r *localRuntime) runAgents(ctx context.Context, clusters []Cluster) ([]proc.Process, error) {
+func (r *localRuntime) runAgents(ctx context.Context, clusters []Cluster, relay *relayState) ([]proc.Process, error) {
 	start := func(name string, args ...string) (proc.Process, error) {
 		return proc.Start(r.guard, proc.Spec{
 			Name: name, Path: r.meshctl, Args: args, Dir: r.dir, Log: filepath.Join(r.dir, logsDir, strings.ReplaceAll(name, " ", "-")+".log"),
@@ -113,7 +113,7 @@ func (r *localRuntime) runAgents(ctx context.Context, clusters []Cluster) ([]pro
 		return nil, err
 	}
 	started := []proc.Process{kubelet}
-	for _, c := range clusters {
+	for i, c := range clusters {
 		opened, err := local.Open(filepath.Join(r.dir, c.Name()), r.guard)
 		if err != nil {
 			return started, err
@@ -126,8 +126,14 @@ func (r *localRuntime) runAgents(ctx context.Context, clusters []Cluster) ([]pro
 		if err != nil {
 			return started, fmt.Errorf("cluster %s: %w", c.Name(), err)
 		}
-		agent, err := start("agent of "+c.Name(), "agent", "--kubeconfig", files.Kubeconfig, "--namespace", namespace, "--token-file", files.Token,
-			"--istiod-address", opened.Istiod(), "--cluster-id", c.Name(), "--health-bind=")
+		args := []string{
+			"agent", "--kubeconfig", files.Kubeconfig, "--namespace", namespace, "--token-file", files.Token,
+			"--istiod-address", opened.Istiod(), "--cluster-id", c.Name(), "--health-bind=",
+		}
+		if relay != nil && i == len(clusters)-1 {
+			args = append(args, "--relay-server", relay.Address)
+		}
+		agent, err := start("agent of "+c.Name(), args...)
 		if err != nil {
 			return started, err
 		}
@@ -140,6 +146,12 @@ func (r *localRuntime) runAgents(ctx context.Context, clusters []Cluster) ([]pro
 func (r *localRuntime) Adapt([]*unstructured.Unstructured, string) error { return nil }
 
 func (r *localRuntime) manage(u *up) []step {
+	if u.opts.Relay {
+		return []step{
+			{title: "Registering cluster-1, and starting meshctl serve", run: func(ctx context.Context) error { return r.startHub(ctx, u) }, undo: u.stopServing},
+			{title: "Joining cluster-2 by its agent", run: func(ctx context.Context) error { return r.join(ctx, u) }},
+		}
+	}
 	return []step{
 		// The management cluster is registered, too, because it also runs workloads.
 		{title: "Registering both clusters", run: u.register},
@@ -149,6 +161,9 @@ func (r *localRuntime) manage(u *up) []step {
 
 func (r *localRuntime) revive(ctx context.Context, u *up) error {
 	if err := u.reviveProxies(ctx); err != nil {
+		return err
+	}
+	if err := r.reviveTunnel(u); err != nil {
 		return err
 	}
 	if err := r.reviveAgents(ctx, u); err != nil {
@@ -171,6 +186,9 @@ func (r *localRuntime) saveLogs(state) {}
 func (r *localRuntime) plane(s state) (dataPlane, error) { return localPlane(s) }
 
 func (r *localRuntime) report(_ context.Context, s state, report *Report) {
+	if s.Relay != nil {
+		report.Agents = append(report.Agents, reportProcess(s.Relay.Tunnel))
+	}
 	report.Serve, report.NoProxies, report.Metrics = reportProcess(s.Serve), s.NoProxies, s.Metrics
 	for _, agent := range s.Agents {
 		report.Agents = append(report.Agents, reportProcess(agent))

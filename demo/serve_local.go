@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/proc"
 	"github.com/meshctl/meshctl/demo/proxies"
@@ -32,12 +34,15 @@ func (u *up) startServe(ctx context.Context) error {
 			}
 			u.state.Metrics = "127.0.0.1:" + strconv.Itoa(ports[0])
 		}
+		// No debug endpoints: their users would need tokens, and another serve may
+		// use the default address.
+		args := []string{"serve", "--kubeconfig", u.kubeconfig(), "--context", u.clusters[0].Context(), "--metrics-bind", u.state.Metrics, "--debug-bind=", "--lease-duration=20s"}
+		if u.state.Relay != nil {
+			args = append(args, "--relay-bind", u.state.Relay.Hub, "--relay-advertise", u.state.Relay.Hub)
+		}
 		serve, err := proc.Start(u.guard, proc.Spec{
-			Name: "meshctl serve", Path: u.opts.Meshctl,
-			// No debug endpoints: their users would need tokens, and another serve may
-			// use the default address.
-			Args: []string{"serve", "--kubeconfig", u.kubeconfig(), "--context", u.clusters[0].Context(), "--metrics-bind", u.state.Metrics, "--debug-bind=", "--lease-duration=20s"},
-			Dir:  u.opts.Dir, Log: filepath.Join(u.opts.Dir, logsDir, "serve.log"),
+			Name: "meshctl serve", Path: u.opts.Meshctl, Args: args,
+			Dir: u.opts.Dir, Log: filepath.Join(u.opts.Dir, logsDir, "serve.log"),
 		})
 		if err != nil {
 			return err
@@ -84,12 +89,16 @@ func (r *localRuntime) startServing(ctx context.Context, u *up) error {
 }
 
 func (u *up) stopServing(ctx context.Context) error {
-	return errors.Join(u.state.Serve.Kill(ctx), u.state.killAgents(ctx))
+	errs := []error{u.state.Serve.Kill(ctx), u.state.killAgents(ctx)}
+	if u.state.Relay != nil {
+		errs = append(errs, u.state.Relay.Tunnel.Kill(ctx))
+	}
+	return errors.Join(errs...)
 }
 
 func (r *localRuntime) startAgents(ctx context.Context, u *up) error {
 	var err error
-	u.state.Agents, err = r.runAgents(ctx, u.clusters)
+	u.state.Agents, err = r.runAgents(ctx, u.clusters, u.state.Relay)
 	return errors.Join(err, u.state.write(u.opts.Dir))
 }
 
@@ -111,6 +120,44 @@ func (s state) killAgents(ctx context.Context) error {
 		errs = append(errs, agent.Kill(ctx))
 	}
 	return errors.Join(errs...)
+}
+
+// startHub registers the management cluster, and starts the management plane, which agents can dial.
+func (r *localRuntime) startHub(ctx context.Context, u *up) error {
+	ports, err := proc.ReservePorts(filepath.Join(u.opts.Dir, stateFile), 2)
+	if err != nil {
+		return err
+	}
+	u.state.Relay = &relayState{Hub: "127.0.0.1:" + strconv.Itoa(ports[0]), Address: "127.0.0.1:" + strconv.Itoa(ports[1])}
+	if err := u.registerOne(ctx, u.clusters[0]); err != nil {
+		return err
+	}
+	if err := u.startServe(ctx); err != nil {
+		return err
+	}
+	return r.reviveTunnel(u)
+}
+
+// reviveTunnel starts the tunnel of the relay, if there is a relay and the tunnel does not run.
+func (r *localRuntime) reviveTunnel(u *up) error {
+	relay := u.state.Relay
+	if relay == nil || relay.Tunnel.Alive() {
+		return nil
+	}
+	var err error
+	relay.Tunnel, err = proc.Start(r.guard, proc.Spec{
+		Name: "tunnel of the relay", Path: r.meshctl, Args: []string{"demo", "tunnel", "--dir", r.dir}, Dir: r.dir, Log: filepath.Join(r.dir, logsDir, "tunnel.log"),
+	})
+	return errors.Join(err, u.state.write(u.opts.Dir))
+}
+
+// join registers the last cluster to be reached through its agent, which starts meanwhile.
+func (r *localRuntime) join(ctx context.Context, u *up) error {
+	group, ctx := errgroup.WithContext(ctx)
+	last := u.clusters[len(u.clusters)-1]
+	group.Go(func() error { return u.registerOne(ctx, last, "--relay", "--relay-server", u.state.Relay.Address) })
+	group.Go(func() error { return r.startAgents(ctx, u) })
+	return group.Wait()
 }
 
 // reviveTimeout bounds the time until all proxies work again, which is seconds on an

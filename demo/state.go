@@ -55,6 +55,8 @@ type state struct {
 	// Serve is the management plane; Metrics its address, host:port.
 	Serve   proc.Process `json:"serve,omitzero"`
 	Metrics string       `json:"metrics,omitempty"`
+	// Relay is how the agent of the last cluster dials the management plane; nil if that dials all clusters.
+	Relay *relayState `json:"relay,omitempty"`
 }
 
 // readState returns fs.ErrNotExist if the folder holds no demo.

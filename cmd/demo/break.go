@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -18,15 +19,24 @@ type breakOptions struct {
 	fail          int
 	slow          time.Duration
 	kill, unready bool
+	// cut and rate are about the relay.
+	cut  bool
+	rate int
 }
 
+// relayName stands for the way from an agent to meshctl serve, where a workload is named.
+const relayName = "relay"
+
 func newCmdBreak(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	cmd, opts := newSub(f, "break WORKLOAD", "Break a workload, to see what policies do about it", `  # Let reviews-v3 answer 503, and see outlier detection and failover
+	cmd, opts := newSub(f, "break WORKLOAD|relay", "Break a workload or the relay, to see what comes of it", `  # Let reviews-v3 answer 503, and see outlier detection and failover
   meshctl demo break reviews-v3 --fail
 
   # Let it answer after 5 seconds
-  meshctl demo break reviews-v3 --slow=5s`, breakRun, runF)
-	one := cmdutil.Args("WORKLOAD")
+  meshctl demo break reviews-v3 --slow=5s
+
+  # Cut the agent of cluster-2 off, in a demo with --relay
+  meshctl demo break relay --cut`, breakRun, runF)
+	one := cmdutil.Args("WORKLOAD|relay")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		for _, name := range []string{"fail", "slow"} {
 			if len(args) == 2 && cmd.Flags().Changed(name) {
@@ -42,14 +52,16 @@ func newCmdBreak(f *cmdutil.Factory, runF func(context.Context, *Options) error)
 	cmd.Flags().Lookup("slow").NoOptDefVal = "2s"
 	cmd.Flags().BoolVar(&b.kill, "kill", false, "kill its application and keep it down")
 	cmd.Flags().BoolVar(&b.unready, "unready", false, "let its pods be not ready")
-	cmd.MarkFlagsOneRequired("fail", "slow", "kill", "unready")
+	cmd.Flags().BoolVar(&b.cut, "cut", false, "let no connection of the relay through")
+	cmd.Flags().IntVar(&b.rate, "rate", 0, "let this many `bytes` through the relay a second in each direction")
+	cmd.MarkFlagsOneRequired("fail", "slow", "kill", "unready", "cut", "rate")
 	return cmd
 }
 
 func newCmdRepair(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	cmd, _ := newSub(f, "repair [WORKLOAD]", "Repair what was broken", `  # Repair all workloads
+	cmd, _ := newSub(f, "repair [WORKLOAD|relay]", "Repair what was broken", `  # Repair all workloads, and the relay
   meshctl demo repair`, repairRun, runF)
-	cmd.Args = cmdutil.Args("[WORKLOAD]")
+	cmd.Args = cmdutil.Args("[WORKLOAD|relay]")
 	return cmd
 }
 
@@ -61,6 +73,12 @@ func breakRun(ctx context.Context, opts *Options) error {
 	if b.slow < 0 {
 		return cmdutil.FlagErrorf("--slow %s: want a positive time", b.slow)
 	}
+	if opts.args[0] == relayName {
+		return breakRelay(opts)
+	}
+	if b.cut || b.rate != 0 {
+		return cmdutil.FlagErrorf("--cut and --rate are about the relay: meshctl demo break %s", relayName)
+	}
 	fault := proxies.Fault{Status: b.fail, DelayMs: int(b.slow.Milliseconds()), Killed: b.kill, Unready: b.unready}
 	if fault == (proxies.Fault{}) {
 		return cmdutil.FlagErrorf("nothing to break: set --fail, --slow, --kill or --unready")
@@ -68,10 +86,42 @@ func breakRun(ctx context.Context, opts *Options) error {
 	return setFault(ctx, opts, opts.args[0], fault, "broken")
 }
 
+// breakRelay cuts or slows the way from the agent to meshctl serve.
+func breakRelay(opts *Options) error {
+	b := opts.fault
+	switch {
+	case b.fail != 0 || b.slow != 0 || b.kill || b.unready:
+		return cmdutil.FlagErrorf("--fail, --slow, --kill and --unready are about workloads; the relay has --cut and --rate")
+	case b.rate < 0:
+		return cmdutil.FlagErrorf("--rate %d: want a positive number", b.rate)
+	case b.cut == (b.rate > 0):
+		return cmdutil.FlagErrorf("set either --cut or --rate")
+	}
+	if _, err := demo.BreakRelay(opts.demo(), demo.RelayFault{Cut: b.cut, Rate: b.rate}); err != nil {
+		return notFound(err)
+	}
+	_, err := fmt.Fprintln(opts.Streams.Out, "relay broken")
+	return err
+}
+
 func repairRun(ctx context.Context, opts *Options) error {
 	workload := ""
 	if len(opts.args) > 0 {
 		workload = opts.args[0]
+	}
+	if workload == relayName || workload == "" {
+		switch repaired, err := demo.BreakRelay(opts.demo(), demo.RelayFault{}); {
+		case err != nil && (workload == relayName || !errors.Is(err, demo.ErrNoRelay)):
+			return notFound(err)
+		case repaired:
+			_, err = fmt.Fprintln(opts.Streams.Out, "relay repaired")
+			if err != nil {
+				return err
+			}
+		}
+		if workload == relayName {
+			return nil
+		}
 	}
 	return setFault(ctx, opts, workload, proxies.Fault{}, "repaired")
 }

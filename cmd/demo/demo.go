@@ -31,6 +31,8 @@ type Options struct {
 	OSM bool
 	// Proxies is a demo.ProxyMode.
 	Proxies string
+	// Relay has cluster-2 reached through its agent.
+	Relay bool
 	// NodeImage and Image are those of kind clusters: of their nodes, and of meshctl.
 	NodeImage, Image string
 	Output           cmdutil.OutputFlag
@@ -44,7 +46,7 @@ type Options struct {
 // demo converts the options to those of package demo.
 func (o *Options) demo() demo.Options {
 	return demo.Options{
-		Dir: o.Dir, Runtime: o.Runtime, Proxies: demo.ProxyMode(o.Proxies), NodeImage: o.NodeImage, Image: o.Image, Terminal: o.Streams.ErrTTY,
+		Dir: o.Dir, Runtime: o.Runtime, Proxies: demo.ProxyMode(o.Proxies), Relay: o.Relay, NodeImage: o.NodeImage, Image: o.Image, Terminal: o.Streams.ErrTTY,
 		Progress: cmdutil.NewProgress(o.Streams), Out: o.Streams.Out,
 	}
 }
@@ -80,7 +82,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
   meshctl demo down`,
 	}
 	cmd.AddCommand(newCmdUp(f, runF), newCmdStatus(f, runF), newCmdKubeconfig(f, runF), newCmdDown(f, runF), newCmdPrepare(f, runF),
-		newCmdCall(f, runF), newCmdBreak(f, runF), newCmdRepair(f, runF), newCmdKubelet(f, runF), newCmdApp(f, runF), newCmdSend(f, runF))
+		newCmdCall(f, runF), newCmdBreak(f, runF), newCmdRepair(f, runF), newCmdKubelet(f, runF), newCmdTunnel(f, runF), newCmdApp(f, runF), newCmdSend(f, runF))
 	return cmd
 }
 
@@ -112,10 +114,14 @@ func newCmdUp(f *cmdutil.Factory, runF func(context.Context, *Options) error) *c
   # Start a second one beside it
   meshctl demo up --dir /tmp/second
 
+  # Have cluster-2 reached through its agent, which dials meshctl serve
+  meshctl demo up --relay
+
   # Start one in containers, with real pods, and meshctl in a cluster
   meshctl demo up --runtime kind`, upRun, runF)
 	cmd.Flags().StringVar(&opts.Proxies, "proxies", string(demo.ProxiesAuto), "whether pods have real proxies, so that requests can be sent: `auto`, on or off")
 	cmd.Flags().StringVar(&opts.Runtime, "runtime", opts.Runtime, "`runtime` of the clusters: "+demo.RuntimeLocal+" runs them as processes, "+demo.RuntimeKind+" as containers of Docker or Podman")
+	cmd.Flags().BoolVar(&opts.Relay, "relay", false, "have cluster-2 reached through its agent, which dials meshctl serve")
 	cmd.Flags().StringVar(&opts.NodeImage, "image", "", "`image` of the nodes of kind clusters (default \""+kind.DefaultNodeImage+"\")")
 	cmd.Flags().StringVar(&opts.Image, "meshctl-image", "", "`image` of meshctl in kind clusters (default: an image with this binary)")
 	_ = cmd.RegisterFlagCompletionFunc("runtime", cobra.FixedCompletions(demo.Runtimes(), cobra.ShellCompDirectiveNoFileComp))
@@ -157,6 +163,15 @@ func newCmdKubelet(f *cmdutil.Factory, runF func(context.Context, *Options) erro
 	return cmd
 }
 
+// newCmdTunnel is a process of the demo.
+func newCmdTunnel(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	cmd, _ := newSub(f, "tunnel", "Pass the agent's connections on to meshctl serve", "", tunnelRun, runF)
+	cmd.Hidden = true
+	return cmd
+}
+
+func tunnelRun(ctx context.Context, opts *Options) error { return demo.Tunnel(ctx, opts.demo()) }
+
 func kubeletRun(ctx context.Context, opts *Options) error { return demo.Kubelet(ctx, opts.demo()) }
 
 func upRun(ctx context.Context, opts *Options) error {
@@ -165,6 +180,9 @@ func upRun(ctx context.Context, opts *Options) error {
 	}
 	if opts.Runtime != demo.RuntimeKind && (opts.NodeImage != "" || opts.Image != "") {
 		return cmdutil.FlagErrorf("--image and --meshctl-image are for --runtime %s", demo.RuntimeKind)
+	}
+	if opts.Relay && opts.Runtime == demo.RuntimeKind {
+		return cmdutil.FlagErrorf("--relay is for --runtime %s", demo.RuntimeLocal)
 	}
 	return demo.Up(ctx, opts.demo())
 }
