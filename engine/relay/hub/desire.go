@@ -22,6 +22,8 @@ type Standing struct {
 	// settled is how often everything stood, and told that the agent knows of the last time.
 	settled uint64
 	told    bool
+	// generation is what the agent was told last.
+	generation uint64
 	// signal is that of the stream that there is, which end ends.
 	signal chan struct{}
 	end    context.CancelCauseFunc
@@ -99,7 +101,7 @@ func (s *Standing) next() (*relayv1.Data, bool) {
 		return frame, true
 	}
 	if !s.told && s.settled > 0 && s.sender.Unacked() == 0 {
-		s.told = true
+		s.told, s.generation = true, s.settled
 		return &relayv1.Data{Frame: &relayv1.Data_Settled{Settled: &relayv1.Settled{Generation: s.settled}}}, true
 	}
 	return nil, false
@@ -141,9 +143,13 @@ func (h *Hub) Desire(in grpc.BidiStreamingServer[relayv1.Feedback, relayv1.Data]
 	defer end(nil)
 	standing := h.Standing(c.name)
 	standing.begin(end)
-	go pump.Receive(in.Recv, standing.receive, end)
+	meter := &h.book(c.name).desire
+	counted := meter.Begin()
+	go pump.Receive(pump.Receiving(counted, in.Recv), standing.receive, end)
 	err = pump.Run(ctx, standing.signal, standing.next, func() *relayv1.Data {
-		return &relayv1.Data{Frame: &relayv1.Data_Beat{Beat: &relayv1.Beat{}}}
-	}, in.Send)
-	return pump.Cause(ctx, err)
+		return &relayv1.Data{Frame: &relayv1.Data_Beat{Beat: meter.Beat()}}
+	}, pump.Sending(counted, in.Send))
+	err = pump.Cause(ctx, err)
+	counted.End(err)
+	return err
 }

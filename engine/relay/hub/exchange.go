@@ -206,11 +206,14 @@ func (h *Hub) Exchange(in grpc.BidiStreamingServer[relayv1.Answer, relayv1.Reque
 	ctx, end := context.WithCancelCause(in.Context())
 	defer end(nil)
 	s := c.exchange.begin(end)
-	go pump.Receive(in.Recv, func(a *relayv1.Answer) error { c.exchange.answer(s, a); return nil }, end)
+	meter := &h.book(c.name).exchange
+	counted := meter.Begin()
+	go pump.Receive(pump.Receiving(counted, in.Recv), func(a *relayv1.Answer) error { c.exchange.answer(s, a); return nil }, end)
 	err = pump.Run(ctx, s.signal, func() (*relayv1.Request, bool) { return c.exchange.next(s) }, func() *relayv1.Request {
-		return &relayv1.Request{Beat: &relayv1.Beat{}}
-	}, in.Send)
+		return &relayv1.Request{Beat: meter.Beat()}
+	}, pump.Sending(counted, in.Send))
 	err = pump.Cause(ctx, err)
+	counted.End(err)
 	c.exchange.ended(s, err)
 	return err
 }

@@ -5,6 +5,7 @@
 //	report.go    an agent's cluster, replicated to a watch.Remote
 //	exchange.go  requests to a cluster as an http.RoundTripper
 //	desire.go    what an agent is to keep while the hub is away
+//	book.go      what is known of the connection of each cluster, and who was refused
 package hub
 
 import (
@@ -23,6 +24,7 @@ import (
 
 	"github.com/meshctl/meshctl/engine/relay"
 	"github.com/meshctl/meshctl/engine/relay/relayv1"
+	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
 )
 
@@ -62,6 +64,9 @@ type Hub struct {
 	clusters map[string]*cluster
 	// standing outlives clusters: who writes says once what stands, however a cluster is reached.
 	standing map[string]*Standing
+
+	booksMu sync.Mutex
+	books   map[string]*book
 }
 
 // cluster is what a Hub has of a cluster.
@@ -84,7 +89,7 @@ func New(o Options) *Hub {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	return &Hub{options: o, incarnation: rand.Text(), clusters: map[string]*cluster{}, standing: map[string]*Standing{}}
+	return &Hub{options: o, incarnation: rand.Text(), clusters: map[string]*cluster{}, standing: map[string]*Standing{}, books: map[string]*book{}}
 }
 
 func (h *Hub) cluster(name string) *cluster {
@@ -107,11 +112,12 @@ func (h *Hub) Add(source *watch.Source, name, domain string) (*rest.Config, erro
 		return nil, err
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.remote != remote {
 		c.remote = remote
 		c.endStream(errReplaced)
 	}
+	c.mu.Unlock()
+	h.tell(c)
 	return remote.Config(), nil
 }
 
@@ -124,6 +130,7 @@ func (h *Hub) Remove(name string) {
 	c := h.clusters[name]
 	delete(h.clusters, name)
 	h.mu.Unlock()
+	defer h.forget(name)
 	if c == nil {
 		return
 	}
@@ -155,11 +162,14 @@ func (h *Hub) admit(ctx context.Context, hello *relayv1.Hello) (*cluster, error)
 	}
 	name, err := h.options.Agents.Admit(ctx, shown(ctx), hello.GetClusterUid())
 	if err != nil {
+		h.refuse(ctx, h.claimed(ctx, name, ""), snapshot.RelayIdentity, err)
 		return nil, status.Errorf(codes.Unauthenticated, "%v", err)
 	}
 	if hello.GetOldestProtocol() > relay.Protocol || hello.GetNewestProtocol() < relay.Protocol {
-		return nil, status.Errorf(codes.FailedPrecondition, "the agent of %s (version %s) speaks versions %d to %d of the relay protocol, and the hub version %d: upgrade the older one",
+		err := status.Errorf(codes.FailedPrecondition, "the agent of %s (version %s) speaks versions %d to %d of the relay protocol, and the hub version %d; upgrade the older one",
 			name, hello.GetVersion(), hello.GetOldestProtocol(), hello.GetNewestProtocol(), relay.Protocol)
+		h.refuse(ctx, name, snapshot.RelayVersion, err)
+		return nil, err
 	}
 	h.mu.Lock()
 	c := h.clusters[name]
@@ -167,6 +177,7 @@ func (h *Hub) admit(ctx context.Context, hello *relayv1.Hello) (*cluster, error)
 	if c == nil {
 		return nil, status.Errorf(codes.PermissionDenied, "no cluster %s is registered to be reached through its agent", name)
 	}
+	h.book(name).admitted(ctx, hello)
 	return c, nil
 }
 
@@ -185,12 +196,18 @@ func shown(ctx context.Context) []*x509.Certificate {
 // Enroll implements relayv1.RelayServer.
 func (h *Hub) Enroll(ctx context.Context, r *relayv1.EnrollRequest) (*relayv1.Certificate, error) {
 	cluster, chain, roots, err := h.options.Agents.Enroll(ctx, r.GetToken(), r.GetRequest(), r.GetClusterUid())
+	if err != nil {
+		h.refuse(ctx, h.claimed(ctx, cluster, r.GetToken()), snapshot.RelayToken, err)
+	}
 	return h.certificate(cluster, chain, roots, err)
 }
 
 // Renew implements relayv1.RelayServer.
 func (h *Hub) Renew(ctx context.Context, r *relayv1.RenewRequest) (*relayv1.Certificate, error) {
 	cluster, chain, roots, err := h.options.Agents.Renew(ctx, shown(ctx), r.GetRequest(), r.GetClusterUid())
+	if err != nil {
+		h.refuse(ctx, h.claimed(ctx, cluster, ""), snapshot.RelayNotRenewed, err)
+	}
 	return h.certificate(cluster, chain, roots, err)
 }
 

@@ -35,23 +35,39 @@ func (h *Hub) Report(stream grpc.BidiStreamingServer[relayv1.Data, relayv1.Feedb
 		return err
 	}
 	h.options.Log.Info("the agent of a cluster has connected", "cluster", c.name, "version", first.GetHello().GetVersion())
+	b := h.book(c.name)
+	counted := b.report.Begin()
+	b.begins()
+	h.tell(c)
+	go h.keepTelling(ctx, c)
 	overdue := time.AfterFunc(h.options.Grace, frames.Overdue)
 	defer overdue.Stop()
 	signal := make(chan struct{}, 1)
-	go pump.Receive(stream.Recv, func(frame *relayv1.Data) error {
+	go pump.Receive(pump.Receiving(counted, stream.Recv), func(frame *relayv1.Data) error {
 		defer pump.Signal(signal)
-		return frames.Receive(frame)
+		err := frames.Receive(frame)
+		if frame.GetComplete() != nil || frame.GetCluster() != nil {
+			h.tell(c)
+		}
+		return err
 	}, end)
 	err = pump.Run(ctx, signal, func() (*relayv1.Feedback, bool) {
 		frame := frames.Next()
 		return frame, frame != nil
 	}, func() *relayv1.Feedback {
-		return &relayv1.Feedback{Frame: &relayv1.Feedback_Beat{Beat: &relayv1.Beat{}}}
-	}, stream.Send)
+		return &relayv1.Feedback{Frame: &relayv1.Feedback_Beat{Beat: b.report.Beat()}}
+	}, pump.Sending(counted, stream.Send))
 	err = pump.Cause(ctx, err)
+	counted.End(err)
 	h.options.Log.Info("the stream of an agent ended", "cluster", c.name, "reason", err)
 	// A reconnection must not be visible: the cluster is frozen if there is none for a time.
-	time.AfterFunc(h.options.Grace, func() { frames.Lost("its agent has no connection: " + status.Convert(err).Message()) })
+	time.AfterFunc(h.options.Grace, func() {
+		why := status.Convert(err).Message()
+		frames.Lost("its agent has no connection: " + why)
+		if b.losing(why) {
+			h.tell(c)
+		}
+	})
 	return err
 }
 

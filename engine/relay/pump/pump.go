@@ -43,7 +43,7 @@ func Run[F any](ctx context.Context, signal <-chan struct{}, next func() (F, boo
 
 // Receive passes frames on until one cannot be received or taken, or none arrives for Silence, and ends the stream then.
 func Receive[F any](receive func() (F, error), take func(F) error, end context.CancelCauseFunc) {
-	lost := time.AfterFunc(Silence, func() { end(status.Error(codes.Unavailable, fmt.Sprintf("nothing arrived for %s", Silence))) })
+	lost := time.AfterFunc(Silence, func() { end(status.Error(codes.DeadlineExceeded, fmt.Sprintf("nothing arrived for %s", Silence))) })
 	defer lost.Stop()
 	for {
 		frame, err := receive()

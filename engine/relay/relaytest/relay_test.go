@@ -128,13 +128,20 @@ func (w *world) source() *watch.Source {
 // agent starts an agent, and returns how to stop it.
 func (w *world) agent() (stop func()) {
 	w.t.Helper()
+	_, stop = w.newAgent()
+	return stop
+}
+
+// newAgent starts an agent.
+func (w *world) newAgent() (a *agent.Agent, stop func()) {
+	w.t.Helper()
 	a, err := agent.New(agent.Options{
 		Cluster: "west", UID: "uid-west", Plane: w.plane, Config: w.west, Hub: w.proxy.address(), Version: "test", Log: w.log,
 		Dial: []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}, Redial: 10 * time.Millisecond, RedialMost: 200 * time.Millisecond,
 		Grace: time.Second, Disk: w.disk,
 	})
 	require.NoError(w.t, err)
-	return w.run(a.Run)
+	return a, w.run(a.Run)
 }
 
 // clusterOf is west as a source has it; nil before there is anything.
