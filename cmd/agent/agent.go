@@ -155,14 +155,15 @@ func agentRun(ctx context.Context, opts *Options) error {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
+	watched := &relayed{}
 	if opts.RelayServer != "" {
-		group.Go(func() error { return relayRun(ctx, config, opts, log) })
+		group.Go(func() error { return relayRun(ctx, config, opts, log, watched) })
 	}
 	group.Go(func() error {
 		return agent.Run(ctx, agent.Options{
 			Config: config, Namespace: opts.Namespace, HealthBind: opts.HealthBind, Verifier: verifier,
 			VaultServers: opts.VaultServers, VaultAudience: opts.VaultAudience,
-			Restarter: restarter, Log: log,
+			Restarter: restarter, Log: log, Unready: watched.unready, Collector: watched.collector(),
 			OnListen: func(address string) { log.Info("serving metrics and health", "address", "http://"+address) },
 		})
 	})

@@ -22,7 +22,7 @@ import (
 const enrollFirst, enrollMost = time.Second, time.Minute
 
 // relayRun speaks for the cluster until ctx ends.
-func relayRun(ctx context.Context, config *rest.Config, opts *Options, log *slog.Logger) error {
+func relayRun(ctx context.Context, config *rest.Config, opts *Options, log *slog.Logger, watched *relayed) error {
 	client, err := kube.NewClientset(kube.Unlimited(config))
 	if err != nil {
 		return fmt.Errorf("the agent's API server: %w", err)
@@ -43,6 +43,7 @@ func relayRun(ctx context.Context, config *rest.Config, opts *Options, log *slog
 		if ctx.Err() != nil {
 			return nil
 		}
+		watched.starts(opts.RelayServer, err)
 		if err == nil {
 			break
 		}
@@ -58,11 +59,13 @@ func relayRun(ctx context.Context, config *rest.Config, opts *Options, log *slog
 	agent, err := relay.New(relay.Options{
 		Cluster: keeper.Cluster, UID: uid, Plane: snapshot.Plane{Namespace: opts.Namespace, ID: keeper.Plane}, Config: config, Hub: opts.RelayServer,
 		Dial:    []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(keeper.TLS()))},
+		TLS:     keeper.TLS,
 		Version: opts.Version, Log: log, Disk: relay.ConfigMaps{Client: client, Namespace: opts.Namespace},
 	})
 	if err != nil {
 		return err
 	}
+	watched.runs(agent, keeper)
 	var group sync.WaitGroup
 	group.Go(func() { keeper.Run(ctx) })
 	group.Go(func() { agent.Run(ctx) })

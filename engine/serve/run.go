@@ -59,6 +59,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	door.register(collectors)
 	return lead(ctx, o, &leader, func(ctx context.Context, f *fence) error {
 		id, err := planeID(ctx, o, f)
 		if err != nil || ctx.Err() != nil {
@@ -180,6 +181,7 @@ func (w *worker) relay(ctx context.Context, d *door, id string, epoch uint64) er
 	}
 	h := hub.New(hub.Options{Agents: agents, Plane: id, Epoch: epoch, Version: w.options.Version, Log: w.options.Log})
 	w.clusters.hub = h
+	w.metrics.MustRegister(h.Collector())
 	w.agents = func(ctx context.Context) { d.enter(ctx, h, config) }
 	return nil
 }

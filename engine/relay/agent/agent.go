@@ -6,11 +6,14 @@
 //	exchange.go  requests that are carried out, and those that are refused
 //	enforcer.go  what is kept while the hub is away
 //	disk.go      and when the agent starts without a hub
+//	status.go    what there is to be said of it
+//	diagnose.go  why the hub is not connected
 package agent
 
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,7 +22,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/status"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/kube"
@@ -41,6 +43,8 @@ type Options struct {
 	// Hub is HOST:PORT of the hub, and Dial how to connect: its options have the credentials.
 	Hub  string
 	Dial []grpc.DialOption
+	// TLS is that of Dial, to find out which step of a connection fails; nil looks at DNS and TCP only.
+	TLS func() *tls.Config
 	// Version is that of the software.
 	Version string
 	// Log receives what happens to connections; slog.Default() if nil.
@@ -63,6 +67,8 @@ type Agent struct {
 	replica     *replica
 	exchanger   *exchanger
 	enforcer    *enforcer
+	meters      meters
+	contact     contact
 }
 
 // New prepares an Agent. It does no I/O.
@@ -117,7 +123,9 @@ func (a *Agent) Run(ctx context.Context) {
 		}
 		failures++
 		pause := kube.Backoff(a.options.Redial, a.options.RedialMost, failures)
-		a.options.Log.Warn("the hub is not connected; trying again", "hub", a.options.Hub, "reason", status.Convert(err).Message(), "pause", pause)
+		reason := a.diagnose(ctx, err)
+		a.contact.set(reason)
+		a.options.Log.Warn("the hub is not connected; trying again", "hub", a.options.Hub, "code", reason.Code, "reason", reason.String(), "pause", pause)
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
@@ -179,11 +187,13 @@ type stream[Out, In any] struct {
 }
 
 // run passes frames in both directions until one fails.
-func (s stream[Out, In]) run(ctx context.Context) error {
+func (s stream[Out, In]) run(ctx context.Context, counted *pump.Metered) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	go pump.Receive(s.receive, s.take, end)
-	return pump.Cause(ctx, pump.Run(ctx, s.signal, s.next, s.beat, s.send))
+	err := pump.Cause(ctx, pump.Run(ctx, s.signal, s.next, s.beat, s.send))
+	counted.End(err)
+	return err
 }
 
 func (a *Agent) report(ctx context.Context, client relayv1.RelayClient) error {
@@ -204,10 +214,14 @@ func (a *Agent) report(ctx context.Context, client relayv1.RelayClient) error {
 	}
 	a.options.Log.Info("reporting to the hub", "hub", a.options.Hub, "version", first.GetHello().GetVersion())
 	a.replica.begin()
+	counted := a.meters.report.Begin()
+	a.contact.set(snapshot.Reason{})
 	return stream[relayv1.Data, relayv1.Feedback]{
-		send: in.Send, receive: in.Recv, next: a.replica.next, take: a.replica.receive, signal: a.replica.signal,
-		beat: func() *relayv1.Data { return &relayv1.Data{Frame: &relayv1.Data_Beat{Beat: &relayv1.Beat{}}} },
-	}.run(ctx)
+		send: pump.Sending(counted, in.Send), receive: pump.Receiving(counted, in.Recv), next: a.replica.next, take: a.replica.receive, signal: a.replica.signal,
+		beat: func() *relayv1.Data {
+			return &relayv1.Data{Frame: &relayv1.Data_Beat{Beat: a.meters.report.Beat()}}
+		},
+	}.run(ctx, counted)
 }
 
 // desire follows what stands. While it does, the hub is not away.
@@ -231,12 +245,13 @@ func (a *Agent) desire(ctx context.Context, client relayv1.RelayClient, away *ti
 	defer away.Reset(a.options.Grace)
 	a.enforcer.begin()
 	defer a.enforcer.end()
+	counted := a.meters.desire.Begin()
 	return stream[relayv1.Feedback, relayv1.Data]{
-		send: in.Send, receive: in.Recv, next: a.enforcer.next, take: a.enforcer.receive, signal: a.enforcer.signal,
+		send: pump.Sending(counted, in.Send), receive: pump.Receiving(counted, in.Recv), next: a.enforcer.next, take: a.enforcer.receive, signal: a.enforcer.signal,
 		beat: func() *relayv1.Feedback {
 			return &relayv1.Feedback{Frame: &relayv1.Feedback_Beat{Beat: &relayv1.Beat{}}}
 		},
-	}.run(ctx)
+	}.run(ctx, counted)
 }
 
 func (a *Agent) exchange(ctx context.Context, client relayv1.RelayClient) error {
@@ -256,9 +271,10 @@ func (a *Agent) exchange(ctx context.Context, client relayv1.RelayClient) error 
 		return err
 	}
 	a.exchanger.begin()
+	counted := a.meters.exchange.Begin()
 	return stream[relayv1.Answer, relayv1.Request]{
-		send: in.Send, receive: in.Recv, next: a.exchanger.next, signal: a.exchanger.signal,
+		send: pump.Sending(counted, in.Send), receive: pump.Receiving(counted, in.Recv), next: a.exchanger.next, signal: a.exchanger.signal,
 		take: func(r *relayv1.Request) error { a.exchanger.receive(ctx, r); return nil },
 		beat: func() *relayv1.Answer { return &relayv1.Answer{Beat: &relayv1.Beat{}} },
-	}.run(ctx)
+	}.run(ctx, counted)
 }
