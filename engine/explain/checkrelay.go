@@ -56,7 +56,9 @@ func (k *checks) relayed(found *CheckedCluster) CheckCategory {
 		k.away[found.Name] = relayChecks[failed].id + "/" + found.Name
 	}
 	k.relayWarnings(&c, found)
-	k.take(&c, func(i *snapshot.Issue) bool { return i.Ref.Kind == snapshot.KubernetesCluster && i.Ref.Name == found.Name })
+	k.take(&c, func(i *snapshot.Issue) bool {
+		return i.Ref.Kind == snapshot.KubernetesCluster && i.Ref.Name == found.Name
+	})
 	return c
 }
 

@@ -20,6 +20,8 @@ type Relay struct {
 	Objects int
 	// Refused is the last caller that was refused as the agent of the cluster; nil if none was, or if the agent came afterwards.
 	Refused *RelayRefusal
+	// Verified is the last comparison that somebody asked for; nil if nobody has since the hub began.
+	Verified *RelayVerified
 }
 
 // RelayPhase is how far the connection of an agent is.
@@ -92,3 +94,31 @@ const (
 	// RelayCertificateEnds: the certificate of the agent ends soon.
 	RelayCertificateEnds Code = "RelayCertificateEnds"
 )
+
+// RelayVerified is the result of a comparison of the objects of a cluster at the hub, at its agent and in the cluster itself.
+type RelayVerified struct {
+	// Request is what the comparison was asked for with.
+	Request string
+	Time    time.Time
+	// Kinds and Objects are how many were compared. Unlisted is how many kinds could not be listed in the cluster: of these, only the hub and
+	// the agent are compared.
+	Kinds, Objects, Unlisted int
+	Differences              []RelayDifference
+	// Error is why nothing could be compared.
+	Error string
+}
+
+// RelayDifference is a kind that differs.
+type RelayDifference struct {
+	// Kind is GROUP/VERSION/KIND. With "written:" before it, it is of what the hub writes.
+	Kind string
+	// Hub, Agent and Cluster are how many objects each has. Listed: the cluster was asked.
+	Hub, Agent, Cluster int
+	Listed              bool
+	// Objects are the first ones, and More is how many others there are.
+	Objects []RelayDiffering
+	More    int
+}
+
+// RelayDiffering is an object that differs: the beginnings of hashes; empty where there is none.
+type RelayDiffering struct{ Name, Hub, Agent, Cluster string }

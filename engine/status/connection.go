@@ -23,6 +23,10 @@ func connectionOf(stored *multiclusterv1alpha1.Connection, r *snapshot.Relay) *m
 	if refused := r.Refused; refused != nil {
 		out.Refused = &multiclusterv1alpha1.RefusedCaller{ClusterReason: *reasonOf(refused.Reason), Address: refused.Address, Since: timeOf(refused.Since)}
 	}
+	out.Verified = verifiedOf(r.Verified)
+	if out.Verified == nil && stored != nil {
+		out.Verified = stored.Verified
+	}
 	if stored == nil || r.Version != "" || stored.AgentVersion == "" {
 		return out
 	}
@@ -32,6 +36,27 @@ func connectionOf(stored *multiclusterv1alpha1.Connection, r *snapshot.Relay) *m
 		if stored.State == multiclusterv1alpha1.ConnectionStateLost {
 			out.Since, out.Reason = stored.Since, stored.Reason
 		}
+	}
+	return out
+}
+
+func verifiedOf(v *snapshot.RelayVerified) *multiclusterv1alpha1.Verified {
+	if v == nil {
+		return nil
+	}
+	out := &multiclusterv1alpha1.Verified{
+		Request: v.Request, Time: timeOf(v.Time), Kinds: int64(v.Kinds), Objects: int64(v.Objects), UnlistedKinds: int64(v.Unlisted), Error: v.Error,
+	}
+	for _, d := range v.Differences {
+		difference := multiclusterv1alpha1.VerifiedDifference{Kind: d.Kind, Hub: int64(d.Hub), Agent: int64(d.Agent), More: int64(d.More)}
+		if d.Listed {
+			n := int64(d.Cluster)
+			difference.Cluster = &n
+		}
+		for _, o := range d.Objects {
+			difference.Objects = append(difference.Objects, multiclusterv1alpha1.VerifiedObject(o))
+		}
+		out.Differences = append(out.Differences, difference)
 	}
 	return out
 }

@@ -1,13 +1,16 @@
 package watch
 
-import "github.com/meshctl/meshctl/engine/snapshot"
+import (
+	"github.com/meshctl/meshctl/engine/relay"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
 
 // SetRelay says how the agent of the cluster is connected, for statuses. The same pointer says nothing new.
-func (r *Remote) SetRelay(relay *snapshot.Relay) {
+func (r *Remote) SetRelay(told *snapshot.Relay) {
 	r.mu.Lock()
-	same := r.next.Relay == relay
+	same := r.next.Relay == told
 	if !same {
-		r.next.Relay, r.dirty = relay, true
+		r.next.Relay, r.dirty = told, true
 	}
 	r.mu.Unlock()
 	if !same {
@@ -30,4 +33,18 @@ func (r *Remote) Reported() (objects int, complete bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return objects, r.connected && r.next.Sync == snapshot.Synced
+}
+
+// Sums are what is here of each kind, as its agent reported it.
+func (r *Remote) Sums() relay.Sums {
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	return r.receiver.Sums()
+}
+
+// Hashes are what is here of one kind.
+func (r *Remote) Hashes(kind string) relay.Hashes {
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	return r.receiver.Hashes(kind)
 }

@@ -8,6 +8,7 @@
 //	disk.go      and when the agent starts without a hub
 //	status.go    what there is to be said of it
 //	diagnose.go  why the hub is not connected
+//	verify.go    what is compared with the hub
 package agent
 
 import (
@@ -91,7 +92,9 @@ func New(o Options) (*Agent, error) {
 		return nil, fmt.Errorf("cluster %s: %w", o.Cluster, err)
 	}
 	local := watch.NewLocal(o.Local)
-	return &Agent{options: o, incarnation: rand.Text(), local: local, replica: newReplica(local, o.Log), exchanger: exchanger, enforcer: newEnforcer(&o, local)}, nil
+	reported := newReplica(local, o.Log)
+	exchanger.verifier = verifier{reported}
+	return &Agent{options: o, incarnation: rand.Text(), local: local, replica: reported, exchanger: exchanger, enforcer: newEnforcer(&o, local)}, nil
 }
 
 // Run speaks for the cluster until ctx ends.

@@ -27,6 +27,8 @@ type exchanger struct {
 	base   *url.URL
 	rules  rules
 	signal chan struct{}
+	// verifier answers what is not asked of the API server.
+	verifier verifier
 
 	mu      sync.Mutex
 	answers []*relayv1.Answer
@@ -100,6 +102,9 @@ const maxAnswer = 3 << 20
 
 // carryOut asks the API server, if the hub may ask for that.
 func (e *exchanger) carryOut(ctx context.Context, r *relayv1.Request) *relayv1.Answer {
+	if answer := e.verifier.answer(ctx, r); answer != nil {
+		return answer
+	}
 	if err := e.rules.allow(r); err != nil {
 		return refusal(err)
 	}

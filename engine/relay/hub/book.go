@@ -79,6 +79,8 @@ type book struct {
 	ends                          time.Time
 	refused                       *Refusal
 	refusals                      uint64
+	// verified is the last comparison; nil if there was none.
+	verified *snapshot.RelayVerified
 	// told is what statuses tell now.
 	told *snapshot.Relay
 	// telling is held by who passes that on. It comes before mu.
@@ -210,7 +212,7 @@ func (b *book) relay(now time.Time, remote *watch.Remote) *snapshot.Relay {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	out.Version, out.CertificateEnds = b.version, b.ends
+	out.Version, out.CertificateEnds, out.Verified = b.version, b.ends, b.verified
 	if r := b.refused; r != nil && (b.connected.IsZero() || r.At.After(b.connected) && now.Sub(r.At) < refusalShown) {
 		told := r.RelayRefusal
 		out.Refused = &told

@@ -5,6 +5,8 @@
 //	report.go    an agent's cluster, replicated to a watch.Remote
 //	exchange.go  requests to a cluster as an http.RoundTripper
 //	desire.go    what an agent is to keep while the hub is away
+//	verify.go    whether the hub has what the agent and the cluster have
+//	metrics.go   numbers of all clusters
 //	book.go      what is known of the connection of each cluster, and who was refused
 package hub
 
@@ -65,6 +67,9 @@ type Hub struct {
 	// standing outlives clusters: who writes says once what stands, however a cluster is reached.
 	standing map[string]*Standing
 
+	// verifyPause is the pause between two looks at what differs.
+	verifyPause time.Duration
+
 	booksMu sync.Mutex
 	books   map[string]*book
 }
@@ -89,7 +94,7 @@ func New(o Options) *Hub {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	return &Hub{options: o, incarnation: rand.Text(), clusters: map[string]*cluster{}, standing: map[string]*Standing{}, books: map[string]*book{}}
+	return &Hub{options: o, incarnation: rand.Text(), clusters: map[string]*cluster{}, standing: map[string]*Standing{}, books: map[string]*book{}, verifyPause: verifyPause}
 }
 
 func (h *Hub) cluster(name string) *cluster {

@@ -56,6 +56,8 @@ type Connection struct {
 	Objects int64 `json:"objects,omitempty"`
 	// Refused is the last caller that was refused as the agent of the cluster.
 	Refused *RefusedCaller `json:"refused,omitempty"`
+	// Verified is the last comparison that somebody asked for.
+	Verified *Verified `json:"verified,omitempty"`
 }
 
 // RefusedCaller is a caller that was refused as the agent of a cluster. Whose agent it is, is what the caller says.
@@ -65,4 +67,53 @@ type RefusedCaller struct {
 	Address string `json:"address,omitempty"`
 	// Since is when the caller was first refused for this reason.
 	Since *metav1.Time `json:"since,omitempty"`
+}
+
+// Verified is the result of a comparison of the objects of a cluster as meshctl serve has them, as its agent reports them, and as the
+// cluster has them, listed for this. Somebody asked for it with the annotation registration.multicluster.solo.io/verify-relay.
+type Verified struct {
+	// Request is the value of the annotation that this answers.
+	Request string `json:"request"`
+	// Time of the comparison.
+	Time *metav1.Time `json:"time,omitempty"`
+	// Kinds that were compared.
+	Kinds int64 `json:"kinds,omitempty"`
+	// Objects that the agent reports of them.
+	Objects int64 `json:"objects,omitempty"`
+	// UnlistedKinds is how many kinds could not be listed in the cluster. Of these, only what meshctl serve and the agent have is compared.
+	UnlistedKinds int64 `json:"unlistedKinds,omitempty"`
+	// Differences are the kinds of which something differed for several seconds.
+	// +kubebuilder:validation:MaxItems=256
+	Differences []VerifiedDifference `json:"differences,omitempty"`
+	// Error says why nothing was compared.
+	Error string `json:"error,omitempty"`
+}
+
+// VerifiedDifference is a kind of which not all sides have the same objects.
+type VerifiedDifference struct {
+	// Kind is GROUP/VERSION/KIND. With written: before it, it is what the agent knows of objects that meshctl serve writes.
+	Kind string `json:"kind"`
+	// Hub is how many objects meshctl serve has.
+	Hub int64 `json:"hub"`
+	// Agent is how many objects the agent reports.
+	Agent int64 `json:"agent"`
+	// Cluster is how many objects the cluster has. It is absent if the kind could not be listed.
+	Cluster *int64 `json:"cluster,omitempty"`
+	// Objects are the first ones that differ.
+	// +kubebuilder:validation:MaxItems=10
+	Objects []VerifiedObject `json:"objects,omitempty"`
+	// More is how many others differ.
+	More int64 `json:"more,omitempty"`
+}
+
+// VerifiedObject is an object that differs. Of each side, there is the beginning of a hash; none if it has no such object.
+type VerifiedObject struct {
+	// Name is NAMESPACE/NAME, or NAME.
+	Name string `json:"name"`
+	// Hub is what meshctl serve has.
+	Hub string `json:"hub,omitempty"`
+	// Agent is what the agent reports.
+	Agent string `json:"agent,omitempty"`
+	// Cluster is what the cluster has.
+	Cluster string `json:"cluster,omitempty"`
 }
