@@ -1,6 +1,7 @@
 package relaytest
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -100,4 +101,33 @@ func TestAnAgentIsReady(t *testing.T) {
 	})
 	assert.Positive(t, a.Series().Streams[pump.Report].Resyncs.Full)
 	assert.Positive(t, a.Series().Streams[pump.Exchange].Received.Frames)
+}
+
+// TestPoliciesNameClustersWhoseAgentIsAway: what is wanted in a cluster and is not written there, because its agent is away or was never
+// here, is a failure of the policies that want it, as with a cluster whose API server does not answer; and ends once it stands.
+func TestPoliciesNameClustersWhoseAgentIsAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	serving := w.server()
+	awaited := func(because string) bool {
+		for _, f := range serving.sink.Failures() {
+			if f.Ref.Kind == snapshot.KubernetesCluster && f.Ref.Name == "west" && len(f.Parents) == 1 && f.Parents[0] == policy {
+				return f.Code == snapshot.ClusterAwaited || strings.Contains(f.What, because)
+			}
+		}
+		return false
+	}
+	serving.want("a", "one")
+	waittest.Until(t, "the policy is told of a cluster whose agent was never here", func() bool { return awaited("its agent has not connected yet") })
+	w.agent()
+	serving.written()
+	waittest.Until(t, "the policy holds", func() bool { return len(serving.sink.Failures()) == 0 })
+
+	w.proxy.block(true)
+	w.reaches(snapshot.RelayLost)
+	serving.want("a", "two")
+	waittest.Until(t, "the policy is told of a cluster whose agent is away", func() bool { return awaited("its agent has no connection") })
+	w.proxy.block(false)
+	serving.written()
+	waittest.Until(t, "the policy holds again", func() bool { return len(serving.sink.Failures()) == 0 })
 }
