@@ -47,10 +47,10 @@ If a cluster is reached through its agent (VIA relay), other columns are shown,
 with what serve stored: nobody else can ask such a cluster. STATE is awaited
 (the agent was never here), refused, lost, resync (what serve has is compared
 with the cluster), stuck (what is sent is not acknowledged) or connected; of a
-cluster that is dialled, it is HEALTH. LAG-UP and LAG-DOWN are for how long serve
-does not have what the agent reports, and the agent what serve sends. OBJECTS,
-AGENT and CERTIFICATE are how many objects were reported, the agent's version,
-and how long its certificate lasts.`
+cluster that is dialled, it is HEALTH. LAG-UP and LAG-DOWN are for how long
+serve does not have what the agent reports, and the agent what serve sends.
+OBJECTS, AGENT and CERTIFICATE are how many objects were reported, the agent's
+version, and how long its certificate lasts.`
 
 func newCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
 	opts := &ListOptions{Streams: f.Streams, Now: f.Now, management: management{factory: f}}

@@ -32,8 +32,9 @@ differs for several seconds is a bug in meshctl, or something between them that
 loses what it should pass on.
 
 Of each object that differs, the beginning of a hash is shown for each side, at
-most ten of a kind. Of kinds that the agent may not list, and of what it knows of
-objects that serve writes ("written:"), only serve and the agent are compared.
+most ten of a kind. Of kinds that the agent may not list, and of what it knows
+of objects that serve writes ("written:"), only serve and the agent are
+compared.
 
 The command asks by an annotation of the KubernetesCluster, and serve answers in
 its status.`

@@ -71,7 +71,7 @@ func (x *Index) cluster(c *snapshot.Cluster) *Cluster {
 		Issues: append([]snapshot.Issue{}, x.issuesByCluster()[name]...),
 	}
 	out.Health, out.Reason = x.health(name)
-	out.Connection = x.connection(name)
+	out.Connection = connectionIn(x, name)
 	for _, m := range x.state.Plan.Meshes {
 		if m.Cluster == name {
 			out.Meshes = append(out.Meshes, m.Ref)
@@ -100,7 +100,7 @@ func (x *Index) health(name string) (snapshot.Health, string) {
 	if why := x.frozenReason(name); why != "" {
 		return snapshot.HealthUnreachable, why
 	}
-	if !x.unread && !x.onlyByAgent(name) {
+	if !x.unread && !onlyByAgent(x, name) {
 		return snapshot.Healthy, ""
 	}
 	if registration := x.registration(name); registration != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// connection is that of the agent of a cluster, as the server stored it; nil if the cluster is dialled directly, or nobody said.
-func (x *Index) connection(cluster string) *multiclusterv1alpha1.Connection {
+// connectionIn is that of the agent of a cluster, as the server stored it; nil if the cluster is dialled directly, or nobody said.
+func connectionIn(x *Index, cluster string) *multiclusterv1alpha1.Connection {
 	if o := x.registration(cluster); o != nil {
 		return o.Status.Connection
 	}
@@ -21,9 +21,9 @@ func (x *Index) connection(cluster string) *multiclusterv1alpha1.Connection {
 
 // onlyByAgent reports whether a cluster is reached through its agent, which speaks to the server only: what is known of it here is what the
 // server stored.
-func (x *Index) onlyByAgent(cluster string) bool {
+func onlyByAgent(x *Index, cluster string) bool {
 	c := x.clusters[cluster]
-	return !x.unread && x.stored != nil && c != nil && c.Frozen() && c.Relay == nil && x.connection(cluster) != nil
+	return !x.unread && x.stored != nil && c != nil && c.Frozen() && c.Relay == nil && connectionIn(x, cluster) != nil
 }
 
 // connectionColumns are those of how clusters are connected; none if all are dialled directly.

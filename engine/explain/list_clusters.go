@@ -82,7 +82,7 @@ func (x *Index) clusterItems(facts map[string]ClusterFacts) []ClusterItem {
 			Objects: objects[name], Pending: pending[name], ClusterFacts: facts[name], Issues: append([]snapshot.Issue{}, issues[name]...),
 		}
 		c.Health, c.Reason = x.health(name)
-		c.Connection = x.connection(name)
+		c.Connection = connectionIn(x, name)
 		items[i] = c
 	}
 	return items

@@ -21,7 +21,7 @@ func (x *Index) NotRead(clusters ...string) string {
 		if x.unread {
 			return "what users wrote in the clusters, which may decide otherwise: ask with --clusters"
 		}
-		if x.onlyByAgent(m.Cluster) {
+		if onlyByAgent(x, m.Cluster) {
 			byAgent = append(byAgent, m.Cluster)
 			continue
 		}

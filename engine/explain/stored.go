@@ -36,7 +36,7 @@ func newIndexWithStatuses(state *snapshot.State, unread bool) *Index {
 	}
 	for ref, issues := range x.issues {
 		x.issues[ref] = slices.DeleteFunc(issues, func(i snapshot.Issue) bool {
-			return i.Code == snapshot.ClusterFrozen && i.Ref.Kind == snapshot.KubernetesCluster && x.onlyByAgent(i.Ref.Name)
+			return i.Code == snapshot.ClusterFrozen && i.Ref.Kind == snapshot.KubernetesCluster && onlyByAgent(x, i.Ref.Name)
 		})
 	}
 	r := storedReader{x}

@@ -113,7 +113,7 @@ func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
 	if err != nil {
 		return nil, err
 	}
-	connections, err := s.connections(ctx, o.MgmtNamespace)
+	agents, err := connections(ctx, s, o.MgmtNamespace)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
 	group.SetLimit(parallelChecks)
 	for i, name := range names {
 		group.Go(func() error {
-			out[i] = o.checkOne(ctx, known[name], secrets[known[name].SecretName], connections[name])
+			out[i] = o.checkOne(ctx, known[name], secrets[known[name].SecretName], agents[name])
 			out[i].Meshes = meshes[name]
 			out[i].addServeMessage(messages[name])
 			out[i].addServeReport(reports[name])

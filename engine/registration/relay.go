@@ -10,7 +10,7 @@ import (
 )
 
 // connections are those of the agents of registered clusters, as serve stored them. A cluster that is dialled has none.
-func (s *server) connections(ctx context.Context, namespace string) (map[string]*multiclusterv1alpha1.Connection, error) {
+func connections(ctx context.Context, s *server, namespace string) (map[string]*multiclusterv1alpha1.Connection, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	all, err := s.listKubernetesClusters(ctx, namespace)

@@ -60,11 +60,11 @@ func Verify(ctx context.Context, o VerifyOptions) (*multiclusterv1alpha1.Verifie
 	if _, err := client.Patch(ctx, o.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: snapshot.FieldManager + "-verify"}); err != nil {
 		return nil, fmt.Errorf("%s: KubernetesCluster %s/%s cannot be annotated: %w", s.label, o.MgmtNamespace, o.Name, err)
 	}
-	return s.awaitVerified(ctx, &o, request)
+	return awaitVerified(ctx, s, &o, request)
 }
 
 // awaitVerified waits until serve has answered a request.
-func (s *server) awaitVerified(ctx context.Context, o *VerifyOptions, request string) (*multiclusterv1alpha1.Verified, error) {
+func awaitVerified(ctx context.Context, s *server, o *VerifyOptions, request string) (*multiclusterv1alpha1.Verified, error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.Wait, DefaultVerifyWait))
 	defer cancel()
 	for {

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -23,25 +22,24 @@ const diagnoseTimeout = 3 * time.Second
 // diagnose says why the hub is not connected: what the hub has answered or, if nothing did, the first step that fails of those that a
 // connection takes: DNS, TCP, TLS.
 func (a *Agent) diagnose(ctx context.Context, err error) snapshot.Reason {
-	what, hint, _ := strings.Cut(status.Convert(err).Message(), "; ")
-	answered := func(code snapshot.Code, or string) snapshot.Reason {
-		if hint == "" {
-			hint = or
-		}
-		return snapshot.Reason{Code: code, What: what, Hint: hint}
+	// What the hub answers ends with the next step.
+	answered := func(code snapshot.Code) snapshot.Reason {
+		return snapshot.Reason{Code: code, What: status.Convert(err).Message()}
 	}
 	switch status.Code(err) { //nolint:exhaustive // the others are no answers
 	case codes.Unauthenticated:
-		return answered(snapshot.RelayIdentity, "run `meshctl cluster invite "+a.options.Cluster+"` on the management cluster for another token")
+		return answered(snapshot.RelayIdentity)
 	case codes.PermissionDenied:
-		return answered(snapshot.RelayNotApproved, "register the cluster on the management cluster")
+		return answered(snapshot.RelayNotApproved)
 	case codes.FailedPrecondition, codes.Unimplemented:
-		return answered(snapshot.RelayVersion, "upgrade the older one of agent and hub")
+		return answered(snapshot.RelayVersion)
 	}
 	if reason, failed := a.probe(ctx); failed {
 		return reason
 	}
-	return answered(snapshot.RelayAbsent, "the agent dials again by itself; see the log of `meshctl serve`")
+	reason := answered(snapshot.RelayAbsent)
+	reason.Hint = "the agent dials again by itself; see the log of `meshctl serve`"
+	return reason
 }
 
 // probe makes the steps of a connection one by one. It says nothing if all succeed.

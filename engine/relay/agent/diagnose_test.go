@@ -53,9 +53,9 @@ func TestDiagnose(t *testing.T) {
 		"no such name": {"hub.invalid:9900", gone, snapshot.RelayUnresolved, "DNS: ", "DNS of this cluster"},
 		"nobody there": {nobody, gone, snapshot.RelayUnreachable, "TCP: ", "--relay-bind"},
 		"no TLS":       {web, gone, snapshot.RelayNotTrusted, "TLS: ", "--relay-name"},
-		"refused":      {nobody, status.Error(codes.Unauthenticated, "the certificate was revoked; make a token"), snapshot.RelayIdentity, "the certificate was revoked", "make a token"},
-		"not approved": {nobody, status.Error(codes.PermissionDenied, "no cluster is registered"), snapshot.RelayNotApproved, "no cluster is registered", "register the cluster"},
-		"too old":      {nobody, status.Error(codes.FailedPrecondition, "versions"), snapshot.RelayVersion, "versions", "upgrade the older"},
+		"refused":      {nobody, status.Error(codes.Unauthenticated, "the certificate was revoked; make a token"), snapshot.RelayIdentity, "the certificate was revoked; make a token", ""},
+		"not approved": {nobody, status.Error(codes.PermissionDenied, "no cluster is registered"), snapshot.RelayNotApproved, "no cluster is registered", ""},
+		"too old":      {nobody, status.Error(codes.FailedPrecondition, "versions"), snapshot.RelayVersion, "versions", ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/peer"
-	"google.golang.org/grpc/status"
 
 	"github.com/meshctl/meshctl/engine/relay/pump"
 	"github.com/meshctl/meshctl/engine/relay/relayv1"
@@ -157,8 +156,8 @@ func (h *Hub) refuse(ctx context.Context, cluster string, code snapshot.Code, er
 		code = more.Code()
 	}
 	r := &Refusal{At: time.Now()}
-	r.Code, r.Address, r.Since = code, hostOf(addressOf(ctx)), whole(r.At)
-	r.What, r.Hint, _ = strings.Cut(status.Convert(err).Message(), "; ")
+	r.Reason = snapshot.ReasonOf(code, err)
+	r.Address, r.Since = hostOf(addressOf(ctx)), whole(r.At)
 	b := h.book(cluster)
 	b.mu.Lock()
 	if was := b.refused; was != nil && was.Code == r.Code && was.What == r.What && was.Address == r.Address {

@@ -55,6 +55,10 @@ func (pending) Error() string {
 }
 func (pending) Code() snapshot.Code { return snapshot.RelayNotApproved }
 
+func (pending) Advice() (what, hint string) {
+	return "nobody has approved the cluster", "run `meshctl cluster approve`"
+}
+
 // serving starts a hub for west.
 func serving(t *testing.T) (*Hub, relayv1.RelayClient) {
 	t.Helper()
@@ -105,15 +109,15 @@ func TestRefusals(t *testing.T) {
 		"approval": {func(t *testing.T, c relayv1.RelayClient) error { _, err := report(t, c, hello("approval")); return err },
 			snapshot.RelayNotApproved, "nobody has approved the cluster", "run `meshctl cluster approve`"},
 		"version": {func(t *testing.T, c relayv1.RelayClient) error { _, err := report(t, c, old); return err },
-			snapshot.RelayVersion, "the agent of west (version v1) speaks versions 2 to 2 of the relay protocol, and the hub version 1", "upgrade the older one"},
+			snapshot.RelayVersion, "the agent of west (version v1) speaks versions 2 to 2 of the relay protocol, and the hub version 1; upgrade the older one", ""},
 		"token": {func(t *testing.T, c relayv1.RelayClient) error {
 			_, err := c.Enroll(t.Context(), &relayv1.EnrollRequest{Token: "west"})
 			return err
-		}, snapshot.RelayToken, "the token was used before", "make another one"},
+		}, snapshot.RelayToken, "the token was used before; make another one", ""},
 		"renewal": {func(t *testing.T, c relayv1.RelayClient) error {
 			_, err := c.Renew(t.Context(), &relayv1.RenewRequest{})
 			return err
-		}, snapshot.RelayNotRenewed, "the certificate expired", "make a token"},
+		}, snapshot.RelayNotRenewed, "the certificate expired; make a token", ""},
 		"token of nobody": {func(t *testing.T, c relayv1.RelayClient) error {
 			_, err := c.Enroll(t.Context(), &relayv1.EnrollRequest{Token: "east"})
 			return err

@@ -14,6 +14,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/x509"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -171,16 +172,16 @@ func (h *Hub) admit(ctx context.Context, hello *relayv1.Hello) (*cluster, error)
 		return nil, status.Errorf(codes.Unauthenticated, "%v", err)
 	}
 	if hello.GetOldestProtocol() > relay.Protocol || hello.GetNewestProtocol() < relay.Protocol {
-		err := status.Errorf(codes.FailedPrecondition, "the agent of %s (version %s) speaks versions %d to %d of the relay protocol, and the hub version %d; upgrade the older one",
+		err := fmt.Errorf("the agent of %s (version %s) speaks versions %d to %d of the relay protocol, and the hub version %d; upgrade the older one",
 			name, hello.GetVersion(), hello.GetOldestProtocol(), hello.GetNewestProtocol(), relay.Protocol)
 		h.refuse(ctx, name, snapshot.RelayVersion, err)
-		return nil, err
+		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
 	h.mu.Lock()
 	c := h.clusters[name]
 	h.mu.Unlock()
 	if c == nil {
-		return nil, status.Errorf(codes.PermissionDenied, "no cluster %s is registered to be reached through its agent", name)
+		return nil, status.Errorf(codes.PermissionDenied, "no cluster %s is registered to be reached through its agent; register it on the management cluster", name)
 	}
 	h.book(name).admitted(ctx, hello)
 	return c, nil
