@@ -25,11 +25,11 @@ type VerifyOptions struct {
 	Timeout time.Duration
 }
 
-const verifyLong = `Compares the objects of a cluster that is reached through its agent, now, kind by
-kind: as "meshctl serve" has them, as the agent reports them, and as the cluster
-has them, listed for this. They are the same, but for what is on its way: what
-differs for several seconds is a bug in meshctl, or something between them that
-loses what it should pass on.
+const verifyLong = `Compares the objects of a cluster that is reached through its agent, now, kind
+by kind: as "meshctl serve" has them, as the agent reports them, and as the
+cluster has them, listed for this. They are the same, but for what is on its
+way: what differs for several seconds is a bug in meshctl, or something between
+them that loses what it should pass on.
 
 Of each object that differs, the beginning of a hash is shown for each side, at
 most ten of a kind. Of kinds that the agent may not list, and of what it knows
