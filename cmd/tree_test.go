@@ -31,7 +31,7 @@ var notReading = map[string]string{
 // program: no command has those, but for the ones of the original meshctl.
 var usual = map[string]map[string]string{
 	"dir":        {"from": "", "folder": "", "directory": "", "manifests": ""},
-	"context":    {"mgmt-context": "cluster register, cluster list, cluster deregister, cluster release, mesh restart", "kube-context": "", "management": ""},
+	"context":    {"mgmt-context": "cluster register, cluster list, cluster deregister, cluster release, cluster verify, mesh restart", "kube-context": "", "management": ""},
 	"all-meshes": {"all": "", "all-mesh": "", "every-mesh": ""},
 	"snapshot":   {"archive": "", "zip": ""},
 	"output":     {"format": "", "json": ""},

@@ -14,9 +14,11 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/meshctl/meshctl/engine"
+	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/api/scheme"
 	"github.com/meshctl/meshctl/engine/enginetest"
 	"github.com/meshctl/meshctl/engine/explain"
@@ -61,6 +63,9 @@ var watched = []screen{
 	{"a cluster that does not answer", ":cluster-3\n"}, {"the command for it", "Gc"},
 }
 
+// relayed are screens of a management cluster with a cluster that is reached through its agent.
+var relayed = []screen{{"fleet", "1"}, {"a cluster behind an agent", ":cluster-2\n"}, {"problems", "7"}}
+
 // TestGolden paints every page over folders in the sizes of common terminals without colours,
 // and in the dark theme; the light one has the same marks in other colours. Each golden file is one folder and size.
 func TestGolden(t *testing.T) {
@@ -70,7 +75,7 @@ func TestGolden(t *testing.T) {
 	bookinfo, ten := folderUpdate(load(t, "../testdata/translate/bookinfo/in")), folderUpdate(load(t, writeFolder(t, enginetest.World(largeSize))))
 	failover := folderUpdate(load(t, "../testdata/translate/failover-localized/in"))
 	dependencies := folderUpdate(load(t, "../testdata/translate/service-dependencies/in"))
-	live := liveUpdate(t, "../testdata/translate/frozen/in")
+	live, relay := liveUpdate(t, "../testdata/translate/frozen/in"), relayUpdate(t, "../testdata/translate/bookinfo/in")
 	for _, c := range []struct {
 		file          string
 		update        *Update
@@ -93,6 +98,8 @@ func TestGolden(t *testing.T) {
 		{"live-80x23.txt", live, watched, 80, 23, NoColour},
 		{"live-100x30.txt", live, watched, 100, 30, NoColour},
 		{"live-200x60.txt", live, watched, 200, 60, NoColour},
+		{"relay-80x23.txt", relay, relayed, 80, 23, NoColour},
+		{"relay-200x60.txt", relay, relayed, 200, 60, NoColour},
 		{"live-80x23-dark.ansi", live, watched[:5], 80, 23, Dark},
 	} {
 		t.Run(c.file, func(t *testing.T) {
@@ -215,6 +222,37 @@ func liveUpdate(t testing.TB, dir string) *Update {
 			{Key: "b", Time: ago(4 * time.Minute), Action: "Failed", Cluster: "cluster-2", Cause: mesh, Note: "1 Gateway failed; Gateway cluster-2/istio-system/east: admission webhook denied the request", Count: 5},
 			{Key: "a", Time: ago(50 * time.Minute), Action: "Deleted", Cluster: "cluster-1", Cause: snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "gloo-mesh", Name: "no-more"}, Note: "VirtualService shop/cart deleted", Count: 1},
 		},
+	}
+}
+
+// relayUpdate is what a management cluster gives in which cluster-2 is reached through its agent.
+func relayUpdate(t testing.TB, dir string) *Update {
+	t.Helper()
+	input, _, err := offline.Load(offline.Dir(dir))
+	require.NoError(t, err)
+	for i, c := range input.Clusters {
+		if c.Name == "cluster-2" {
+			away := *c
+			away.Sync, away.Reason = snapshot.Stale, "it is reached through its agent, which speaks to meshctl serve only"
+			input.Clusters[i] = &away
+		}
+	}
+	at := func(ago time.Duration) *metav1.Time { return &metav1.Time{Time: noon.Add(-ago)} }
+	with, err := input.With("", &multiclusterv1alpha1.KubernetesCluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "gloo-mesh", Name: "cluster-2"},
+		Status: multiclusterv1alpha1.KubernetesClusterStatus{
+			Status: []multiclusterv1alpha1.ClusterStatus{{State: multiclusterv1alpha1.ClusterStateAccepted}},
+			Connection: &multiclusterv1alpha1.Connection{
+				Via: multiclusterv1alpha1.ViaRelay, State: multiclusterv1alpha1.ConnectionStateStuck, Since: at(2 * time.Minute),
+				Reason:       &multiclusterv1alpha1.ClusterReason{Code: string(snapshot.RelayBlocked), What: "what the hub sends to the agent is not acknowledged", Hint: "see the log of the agent"},
+				AgentVersion: "v1.4.0", CertificateExpires: at(-6 * 24 * time.Hour), DownBehindSince: at(3 * time.Minute), Objects: 1234,
+			},
+		},
+	})
+	require.NoError(t, err)
+	return &Update{
+		Index: explain.NewLive(engine.Translate(with)), At: noon, HasChanges: true, NoChanges: "Nothing was recorded.",
+		Serving: &snapshot.Serving{Known: true, Since: noon.Add(-2 * time.Minute)},
 	}
 }
 

@@ -18,7 +18,7 @@ const DefaultHealthBind = "127.0.0.1:9093"
 const stuckAfter = 3 * meshTimeout
 
 // handler serves what everybody may read: no contents of objects.
-func handler(m *metrics, leader *atomic.Bool, now func() time.Time) http.Handler {
+func handler(m *metrics, leader *atomic.Bool, now func() time.Time, unready func() string) http.Handler {
 	started := now()
 	answer := func(w http.ResponseWriter, code int, text string) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -41,8 +41,13 @@ func handler(m *metrics, leader *atomic.Bool, now func() time.Time) http.Handler
 		answer(w, http.StatusOK, "ok")
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		bad := m.bad.Load()
+		bad, beside := m.bad.Load(), ""
+		if unready != nil {
+			beside = unready()
+		}
 		switch {
+		case beside != "":
+			answer(w, http.StatusServiceUnavailable, "not ready: "+beside)
 		case !leader.Load():
 			answer(w, http.StatusOK, "ok: standing by")
 		case bad != nil:

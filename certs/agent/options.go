@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -40,6 +41,10 @@ type Options struct {
 	Now func() time.Time
 	// Identity tells the processes apart that want the Lease; the host's name and a random part if empty.
 	Identity string
+	// Unready says why something that runs beside the agent in this process is not ready; empty if it is. Nil if there is nothing.
+	Unready func() string
+	// Collector has its metrics; nil if there are none.
+	Collector prometheus.Collector
 	// OnListen is called with the address of the health endpoints.
 	OnListen func(address string)
 

@@ -36,7 +36,12 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	leader := &atomic.Bool{}
-	stop, err := listen(o, handler(m, leader, o.now()))
+	if o.Collector != nil {
+		if err := m.registry.Register(o.Collector); err != nil {
+			return fmt.Errorf("metrics: %w", err)
+		}
+	}
+	stop, err := listen(o, handler(m, leader, o.now(), o.Unready))
 	if err != nil {
 		return err
 	}

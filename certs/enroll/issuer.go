@@ -78,3 +78,22 @@ func (s *Store) issue(ctx context.Context, cluster string, request []byte, allow
 	}
 	return cluster, chain.PEM(), roots.PEM(), nil
 }
+
+// Claimed is the cluster that a certificate or a token names, whether or not it counts; empty if it names none.
+func (s *Store) Claimed(shown []*x509.Certificate, text string) string {
+	if text != "" {
+		token, err := identity.ParseToken(text)
+		if err != nil {
+			return ""
+		}
+		return token.Cluster
+	}
+	if len(shown) == 0 {
+		return ""
+	}
+	cluster, err := identity.ClusterOf(shown[0], s.Plane)
+	if err != nil {
+		return ""
+	}
+	return cluster
+}

@@ -149,16 +149,17 @@ func agentRun(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
+	watched := &relayed{}
 	var speak func(context.Context)
 	if opts.RelayServer != "" {
-		if speak, err = speaker(config, opts, log); err != nil {
+		if speak, err = speaker(config, opts, log, watched); err != nil {
 			return err
 		}
 	}
 	return agent.Run(ctx, agent.Options{
 		Config: config, Namespace: opts.Namespace, HealthBind: opts.HealthBind, Verifier: verifier,
 		VaultServers: opts.VaultServers, VaultAudience: opts.VaultAudience,
-		Restarter: restarter, Beside: speak, Log: log,
+		Restarter: restarter, Beside: speak, Log: log, Unready: watched.unready, Collector: watched.collector(),
 		OnListen: func(address string) { log.Info("serving metrics and health", "address", "http://"+address) },
 	})
 }

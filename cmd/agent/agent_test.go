@@ -16,7 +16,7 @@ import (
 
 func TestNewCmd(t *testing.T) {
 	t.Parallel()
-	defaults := Options{Version: "dev", Namespace: "gloo-mesh", HealthBind: "127.0.0.1:9093", TokenFile: DefaultTokenFile, VaultServers: []string{}, VaultAudience: "vault",
+	defaults := Options{Version: "dev", Namespace: "gloo-mesh", HealthBind: "127.0.0.1:9093", TokenFile: DefaultTokenFile, VaultServers: []string{}, VaultAudience: "vault", RelayName: "gloo-mesh-mgmt-server.gloo-mesh",
 		Log: cmdutil.LogFlags{Level: "info", Format: "auto"}}
 	cases := map[string]struct {
 		change      func(*Options)
@@ -26,7 +26,7 @@ func TestNewCmd(t *testing.T) {
 		"":                           {},
 		"--kubeconfig k --context c": {wantContext: "k c"},
 		"-n other --health-bind= --istiod-address h:1 --token-file f": {change: func(o *Options) {
-			o.Namespace, o.HealthBind, o.IstiodAddress, o.TokenFile = "other", "", "h:1", "f"
+			o.Namespace, o.HealthBind, o.IstiodAddress, o.TokenFile, o.RelayName = "other", "", "h:1", "f", "gloo-mesh-mgmt-server.other"
 		}},
 		"--log-level debug --log-format json": {change: func(o *Options) { o.Log = cmdutil.LogFlags{Level: "debug", Format: "json"} }},
 		"--vault-server HTTPS://Vault:443/,http://b:8200 --vault-audience a": {change: func(o *Options) {

@@ -23,26 +23,28 @@ import (
 const enrollFirst, enrollMost = time.Second, time.Minute
 
 // speaker returns what speaks for the cluster until its context ends.
-func speaker(config *rest.Config, opts *Options, log *slog.Logger) (func(context.Context), error) {
+func speaker(config *rest.Config, opts *Options, log *slog.Logger, watched *relayed) (func(context.Context), error) {
 	client, err := kube.NewClientset(kube.Unlimited(config))
 	if err != nil {
 		return nil, fmt.Errorf("the agent's API server: %w", err)
 	}
 	return func(ctx context.Context) {
 		keeper := &enroll.Keeper{Client: client, Namespace: opts.Namespace, ServerName: cmp.Or(opts.RelayName, enroll.ServerName(opts.Namespace)), Log: log, Now: time.Now}
-		uid, ok := enrolled(ctx, client, keeper, opts)
+		uid, ok := enrolled(ctx, client, keeper, opts, watched)
 		if !ok {
 			return
 		}
 		agent, err := relay.New(relay.Options{
 			Cluster: keeper.Cluster, UID: uid, Plane: snapshot.Plane{Namespace: opts.Namespace, ID: keeper.Plane}, Config: config, Hub: opts.RelayServer,
 			Dial:    []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(keeper.TLS()))},
+			TLS:     keeper.TLS,
 			Version: opts.Version, Log: log, Disk: relay.ConfigMaps{Client: client, Namespace: opts.Namespace},
 		})
 		if err != nil {
 			log.Error("the agent cannot speak for its cluster", "error", err)
 			return
 		}
+		watched.runs(agent, keeper)
 		var group sync.WaitGroup
 		group.Go(func() { keeper.Run(ctx) })
 		group.Go(func() { agent.Run(ctx) })
@@ -51,12 +53,15 @@ func speaker(config *rest.Config, opts *Options, log *slog.Logger) (func(context
 }
 
 // enrolled waits until the agent has a certificate, and returns the UID of its cluster; false if ctx has ended.
-func enrolled(ctx context.Context, client kube.Clientset, keeper *enroll.Keeper, opts *Options) (uid string, ok bool) {
+func enrolled(ctx context.Context, client kube.Clientset, keeper *enroll.Keeper, opts *Options, watched *relayed) (uid string, ok bool) {
 	for failures := 1; ; failures++ {
 		uid, err := clusterUID(ctx, client)
 		if err == nil {
 			keeper.Hub = relay.Enroller{Hub: opts.RelayServer, UID: uid, Version: opts.Version}
 			err = keeper.Start(ctx)
+		}
+		if ctx.Err() == nil {
+			watched.starts(opts.RelayServer, err)
 		}
 		if err == nil {
 			return uid, true

@@ -89,7 +89,7 @@ func (w *hubWorld) run(f func(context.Context)) (stop func()) {
 func (w *hubWorld) agent(cluster *rest.Config) *sandboxtest.Buffer {
 	w.t.Helper()
 	log := &sandboxtest.Buffer{}
-	speak, err := speaker(cluster, &Options{Namespace: space, Version: "test", RelayServer: w.address, RelayName: "hub.example"}, slog.New(slog.NewTextHandler(log, nil)))
+	speak, err := speaker(cluster, &Options{Namespace: space, Version: "test", RelayServer: w.address, RelayName: "hub.example"}, slog.New(slog.NewTextHandler(log, nil)), &relayed{})
 	require.NoError(w.t, err)
 	w.run(speak)
 	return log

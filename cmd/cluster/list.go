@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,7 +41,16 @@ SERVE is what "meshctl serve" reports, if it runs: ok (it reaches the cluster),
 fails, or waits (it has not reported yet). If serve runs in the management
 cluster, it may reach addresses that lead nowhere from here. Then the command
 uses a context of the kubeconfig that leads to the same cluster, with the stored
-credential.`
+credential.
+
+If a cluster is reached through its agent (VIA relay), other columns are shown,
+with what serve stored: nobody else can ask such a cluster. STATE is awaited
+(the agent was never here), refused, lost, resync (what serve has is compared
+with the cluster), stuck (what is sent is not acknowledged) or connected; of a
+cluster that is dialled, it is HEALTH. LAG-UP and LAG-DOWN are for how long
+serve does not have what the agent reports, and the agent what serve sends.
+OBJECTS, AGENT and CERTIFICATE are how many objects were reported, the agent's
+version, and how long its certificate lasts.`
 
 func newCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
 	opts := &ListOptions{Streams: f.Streams, Now: f.Now, management: management{factory: f}}
@@ -96,6 +106,9 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 			say(opts.Streams, "No cluster is registered in namespace %s of %s. Register one with `meshctl cluster register`.", opts.namespace, mgmt.Host)
 			return nil
 		}
+		if slices.ContainsFunc(found, func(s registration.ClusterStatus) bool { return s.Connection != nil }) {
+			return relayTable(found, opts.Now()).Print(out)
+		}
 		return listTable(found, opts.Now()).Print(out)
 	})
 }
@@ -131,8 +144,7 @@ func listTable(found []registration.ClusterStatus, now time.Time) *cmdutil.Table
 // serveWords are short, so that the table fits a terminal.
 var serveWords = map[registration.ServeStatus]string{registration.ServeReaches: "ok", registration.ServeFails: "fails", registration.ServePending: "waits"}
 
-// row is one cluster in the table; CREDENTIAL is its age.
-func row(status *registration.ClusterStatus, now time.Time) []string {
+func meshNames(status *registration.ClusterStatus) string {
 	meshes := make([]string, 0, len(status.Meshes))
 	for _, mesh := range status.Meshes {
 		name := strings.TrimSpace(mesh.Type + " " + mesh.Version)
@@ -141,6 +153,11 @@ func row(status *registration.ClusterStatus, now time.Time) []string {
 		}
 		meshes = append(meshes, name)
 	}
+	return strings.Join(meshes, ", ")
+}
+
+// row is one cluster in the table; CREDENTIAL is its age.
+func row(status *registration.ClusterStatus, now time.Time) []string {
 	latency, age, expires := "", "", ""
 	if status.Latency > 0 {
 		latency = status.Latency.Round(time.Millisecond).String()
@@ -155,5 +172,5 @@ func row(status *registration.ClusterStatus, now time.Time) []string {
 			expires = duration.HumanDuration(left)
 		}
 	}
-	return []string{status.Name, string(status.Health), serveWords[status.Serve], status.Version, strings.Join(meshes, ", "), latency, age, expires, status.Reason}
+	return []string{status.Name, string(status.Health), serveWords[status.Serve], status.Version, meshNames(status), latency, age, expires, status.Reason}
 }

@@ -134,6 +134,7 @@ func checkedCluster(s *registration.ClusterStatus) explain.CheckedCluster {
 	out := explain.CheckedCluster{
 		Name: s.Name, Health: s.Health, Reasons: s.Reasons, Version: s.Version, Server: s.Server, Latency: s.Latency,
 		Served: s.Serve == registration.ServeReaches, NotServed: s.Serve == registration.ServeFails, ServeMessage: s.ServeMessage,
+		Connection: s.Connection,
 	}
 	if s.Expires != nil {
 		out.Expires = *s.Expires

@@ -198,6 +198,9 @@ func (k *checks) clusters() CheckCategory {
 }
 
 func (k *checks) cluster(found *CheckedCluster) CheckCategory {
+	if found.Connection != nil {
+		return k.relayed(found)
+	}
 	c := CheckCategory{Title: "Cluster " + found.Name}
 	id := func(what string) string { return what + "/" + found.Name }
 	const answers, credential, usable, served = "its API server answers", "it accepts the credential", "it can be read and written", "meshctl serve reaches it"

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -97,6 +98,8 @@ type CheckedCluster struct {
 	// or, if both are false, nothing.
 	Served, NotServed bool
 	ServeMessage      string
+	// Connection is that of its agent, as serve stored it; nil if the cluster is dialled directly.
+	Connection *multiclusterv1alpha1.Connection
 }
 
 // CheckedGateway is an address of an east-west gateway.

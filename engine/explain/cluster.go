@@ -21,6 +21,8 @@ type Cluster struct {
 	Destinations int            `json:"destinations"`
 	// Objects are those that are generated for it.
 	Objects int `json:"objects"`
+	// Connection is that of its agent, as the server stored it; nil if the cluster is dialled directly.
+	Connection *multiclusterv1alpha1.Connection `json:"connection,omitempty"`
 	// Facts are set by who knows them.
 	Facts *ClusterFacts `json:"facts,omitempty"`
 	// Issues are those of the cluster, and of what is in it.
@@ -69,6 +71,7 @@ func (x *Index) cluster(c *snapshot.Cluster) *Cluster {
 		Issues: append([]snapshot.Issue{}, x.issuesByCluster()[name]...),
 	}
 	out.Health, out.Reason = x.health(name)
+	out.Connection = connectionIn(x, name)
 	for _, m := range x.state.Plan.Meshes {
 		if m.Cluster == name {
 			out.Meshes = append(out.Meshes, m.Ref)
@@ -97,7 +100,7 @@ func (x *Index) health(name string) (snapshot.Health, string) {
 	if why := x.frozenReason(name); why != "" {
 		return snapshot.HealthUnreachable, why
 	}
-	if !x.unread {
+	if !x.unread && !onlyByAgent(x, name) {
 		return snapshot.Healthy, ""
 	}
 	if registration := x.registration(name); registration != nil {
@@ -105,6 +108,9 @@ func (x *Index) health(name string) (snapshot.Health, string) {
 		case slices.ContainsFunc(s, func(s multiclusterv1alpha1.ClusterStatus) bool {
 			return s.State == multiclusterv1alpha1.ClusterStateAccepted
 		}):
+			if n := registration.Status.Connection; n != nil && n.State == multiclusterv1alpha1.ConnectionStateStuck && n.Reason != nil {
+				return snapshot.HealthDegraded, n.Reason.What
+			}
 			return snapshot.Healthy, ""
 		case len(s) > 0 && s[0].Message != "":
 			return snapshot.HealthUnknown, s[0].Message
@@ -143,7 +149,7 @@ func (c *Cluster) Page() Page {
 	return Page{
 		Title: "Cluster " + c.Name,
 		Sections: []Section{
-			facts("", append([][2]string{{"Health", string(c.Health)}, {"Reason", c.Reason}}, c.factRows()...)...),
+			facts("", append([][2]string{{"Health", string(c.Health)}, {"Reason", c.Reason}}, append(c.connectionRows(), c.factRows()...)...)...),
 			facts("What is in it",
 				[2]string{"Workloads", strconv.Itoa(c.Workloads)}, [2]string{"Destinations", strconv.Itoa(c.Destinations)},
 				[2]string{"Generated objects", strconv.Itoa(c.Objects)},

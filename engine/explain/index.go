@@ -169,7 +169,7 @@ func (x *Index) source(ref snapshot.Ref) string {
 
 // frozenReason says why nothing is changed in a cluster; empty if something may be.
 func (x *Index) frozenReason(cluster string) string {
-	if x.unread {
+	if x.unread || onlyByAgent(x, cluster) {
 		return x.storedFrozenReason(cluster)
 	}
 	c := x.clusters[cluster]

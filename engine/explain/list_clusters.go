@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -34,6 +35,8 @@ type ClusterItem struct {
 	Destinations int      `json:"destinations"`
 	// Objects are those that are generated for it.
 	Objects int `json:"objects"`
+	// Connection is that of its agent, as the server stored it; nil if the cluster is dialled directly.
+	Connection *multiclusterv1alpha1.Connection `json:"connection,omitempty"`
 	// Pending are the edits that concern it and wait to be processed.
 	Pending int `json:"pending,omitempty"`
 	ClusterFacts
@@ -79,6 +82,7 @@ func (x *Index) clusterItems(facts map[string]ClusterFacts) []ClusterItem {
 			Objects: objects[name], Pending: pending[name], ClusterFacts: facts[name], Issues: append([]snapshot.Issue{}, issues[name]...),
 		}
 		c.Health, c.Reason = x.health(name)
+		c.Connection = connectionIn(x, name)
 		items[i] = c
 	}
 	return items
@@ -86,7 +90,8 @@ func (x *Index) clusterItems(facts map[string]ClusterFacts) []ClusterItem {
 
 // Clusters lists the registered clusters; facts, by name, may be nil.
 func (x *Index) Clusters(facts map[string]ClusterFacts) Table {
-	columns := slices.Concat(clusterColumns(), []column[ClusterItem]{
+	items := x.clusterItems(facts)
+	columns := slices.Concat(clusterColumns(), connectionColumns(items), []column[ClusterItem]{
 		text("MESHES", 3, func(c *ClusterItem) string { return strings.Join(c.Meshes, ", ") }),
 		number("WORKLOADS", 1, func(c *ClusterItem) string { return strconv.Itoa(c.Workloads) }),
 		number("DESTINATIONS", 1, func(c *ClusterItem) string { return strconv.Itoa(c.Destinations) }),
@@ -94,7 +99,7 @@ func (x *Index) Clusters(facts map[string]ClusterFacts) Table {
 	}, factColumns(facts), []column[ClusterItem]{
 		text("ISSUES", 0, func(c *ClusterItem) string { return worst(c.Issues) }),
 	})
-	registered := slices.DeleteFunc(x.clusterItems(facts), func(c ClusterItem) bool { return x.clusters[c.Ref.Name] == nil })
+	registered := slices.DeleteFunc(items, func(c ClusterItem) bool { return x.clusters[c.Ref.Name] == nil })
 	return newTable(noClusters, columns, registered, func(c *ClusterItem) Row {
 		row := Row{Key: c.Ref.Name, Ref: c.Ref, Clusters: []string{c.Ref.Name}}
 		c.setNote(&row, c.Issues)

@@ -116,7 +116,13 @@ func (x *Index) Meshes() Table {
 
 func meshTable(empty string, items []MeshItem, facts map[string]ClusterFacts, byCluster bool) Table {
 	inCluster := func(m *MeshItem) *ClusterItem { return m.in }
-	columns := slices.Concat(lift(clusterColumns(), inCluster), []column[MeshItem]{
+	var clusters []ClusterItem
+	for i := range items {
+		if byCluster && items[i].in != nil {
+			clusters = append(clusters, *items[i].in)
+		}
+	}
+	columns := slices.Concat(lift(clusterColumns(), inCluster), lift(connectionColumns(clusters), inCluster), []column[MeshItem]{
 		text("MESH", 0, func(m *MeshItem) string { return m.Ref.Name }),
 		text("TYPE", 1, func(m *MeshItem) string {
 			if m.DataPlanes != "" {

@@ -58,7 +58,7 @@ func (x *Index) Issues() []snapshot.Issue {
 	}
 	for _, c := range x.state.Input.Clusters {
 		health, why := x.health(c.Name)
-		if health == snapshot.HealthUnreachable && x.unread {
+		if health == snapshot.HealthUnreachable && (x.unread || onlyByAgent(x, c.Name)) {
 			all = append(all, snapshot.Issue{
 				Code: snapshot.ClusterFrozen, Severity: snapshot.Error, Ref: x.clusterRef(c.Name),
 				Message: "nothing is changed there: " + why, Hint: "check that its API server runs; `meshctl cluster list` shows its state",

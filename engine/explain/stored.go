@@ -34,6 +34,11 @@ func newIndexWithStatuses(state *snapshot.State, unread bool) *Index {
 			x.issues[ref] = slices.DeleteFunc(issues, func(i snapshot.Issue) bool { return i.Code == snapshot.ClusterFrozen })
 		}
 	}
+	for ref, issues := range x.issues {
+		x.issues[ref] = slices.DeleteFunc(issues, func(i snapshot.Issue) bool {
+			return i.Code == snapshot.ClusterFrozen && i.Ref.Kind == snapshot.KubernetesCluster && onlyByAgent(x, i.Ref.Name)
+		})
+	}
 	r := storedReader{x}
 	why := r.whyDifferent()
 	for s := range state.Output.Statuses.All() {

@@ -11,10 +11,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
+
+// checkOne checks a cluster, or tells what serve stored of one that only its agent reaches.
+func (o *ListOptions) checkOne(ctx context.Context, known cluster.Registration, secret *corev1.Secret, c *multiclusterv1alpha1.Connection) ClusterStatus {
+	if known.Relayed && secret == nil {
+		return relayed(known, c)
+	}
+	return o.check(ctx, known, secret)
+}
 
 // check checks one cluster and returns its status.
 func (o *ListOptions) check(ctx context.Context, known cluster.Registration, secret *corev1.Secret) ClusterStatus {

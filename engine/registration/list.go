@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -51,6 +52,8 @@ type ClusterStatus struct {
 	// none runs. The rest is as seen from here.
 	Serve        ServeStatus `json:"serve,omitempty"`
 	ServeMessage string      `json:"serveMessage,omitempty"`
+	// Connection is that of its agent, as serve stored it; nil if the cluster is dialled directly.
+	Connection *multiclusterv1alpha1.Connection `json:"connection,omitempty"`
 	// Detour: its Server could not be dialled from here, and was reached at this address of a
 	// context.
 	Detour string `json:"detour,omitempty"`
@@ -110,13 +113,17 @@ func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
 	if err != nil {
 		return nil, err
 	}
+	agents, err := connections(ctx, s, o.MgmtNamespace)
+	if err != nil {
+		return nil, err
+	}
 	names := slices.Sorted(maps.Keys(known))
 	out := make([]ClusterStatus, len(names))
 	var group errgroup.Group
 	group.SetLimit(parallelChecks)
 	for i, name := range names {
 		group.Go(func() error {
-			out[i] = o.check(ctx, known[name], secrets[known[name].SecretName])
+			out[i] = o.checkOne(ctx, known[name], secrets[known[name].SecretName], agents[name])
 			out[i].Meshes = meshes[name]
 			out[i].addServeMessage(messages[name])
 			out[i].addServeReport(reports[name])
@@ -194,6 +201,7 @@ func (s *server) serveReports(ctx context.Context, namespace string, secrets map
 func (s *ClusterStatus) addServeReport(v serveReport) {
 	s.Serve, s.ServeMessage = v.serve, v.message
 	switch {
+	case s.Connection != nil: // all that is known is from serve
 	case v.serve == ServeReaches && s.Health == snapshot.HealthUnreachable:
 		what, hint := s.Reasons.Advice()
 		s.because(snapshot.Reason{Code: snapshot.ReachedByServe, What: "meshctl serve reaches it; from here: " + what, Hint: hint})
@@ -227,7 +235,7 @@ func (s *server) known(ctx context.Context, namespace string) (map[string]cluste
 		secretName := kc.Spec.SecretName
 		orDefault(&secretName, kc.Name)
 		clusters[kc.Name] = cluster.Registration{
-			Name: kc.Name, Domain: kc.Spec.ClusterDomain, SecretName: secretName,
+			Name: kc.Name, Domain: kc.Spec.ClusterDomain, SecretName: secretName, Relayed: kc.Spec.SecretName == "",
 			UID: types.UID(kc.Annotations[cluster.UIDAnnotation]), Created: kc.CreationTimestamp.Time,
 		}
 	}

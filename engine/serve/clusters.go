@@ -192,9 +192,15 @@ func (h handler) Set(m cluster.Connection) {
 // errNoRelay is why a cluster cannot be reached that is to be reached through its agent.
 var errNoRelay = errors.New("it has no kubeconfig Secret, and is to be reached through its agent; meshctl serve takes no agents here: start it with --relay-bind, or register the cluster with a kubeconfig")
 
+// errOnlyByAgent is why a cluster cannot be reached by who only reads.
+var errOnlyByAgent = errors.New("it is reached through its agent, which speaks to meshctl serve only")
+
 // connect has the Source read a cluster, and returns how to reach it; nil if it cannot be reached.
 func (h handler) connect(m cluster.Connection) *rest.Config {
 	switch {
+	case m.Relayed && h.hub == nil && h.sink == nil:
+		h.Source.Set(m.Name, m.Domain, nil, errOnlyByAgent)
+		return nil
 	case m.Relayed && h.hub == nil:
 		h.Source.Set(m.Name, m.Domain, nil, errNoRelay)
 		return nil

@@ -40,6 +40,8 @@ type door struct {
 	log      *slog.Logger
 
 	mu sync.Mutex
+	// passed counts connections that are passed on.
+	passed passedOn
 	// within takes connections while this process leads; nil else.
 	within *inside
 }
@@ -109,6 +111,7 @@ func (d *door) run(ctx context.Context) {
 		select {
 		case within.conns <- conn:
 		case <-within.closed:
+			d.counters().dropped(noLeader)
 			_ = conn.Close()
 		case <-ctx.Done():
 			_ = conn.Close()
@@ -124,18 +127,22 @@ func (d *door) passOn(ctx context.Context, from net.Conn) {
 	defer func() { _ = from.Close() }()
 	holder := d.leader.other.Load()
 	if holder == nil {
+		d.counters().dropped(noLeader)
 		return // there is no leader yet; the agent dials again
 	}
 	_, address, known := strings.Cut(*holder, advertised)
 	if !known {
+		d.counters().dropped(noAddress)
 		return
 	}
 	to, err := (&net.Dialer{Timeout: passTimeout}).DialContext(ctx, "tcp", address)
 	if err != nil {
+		d.counters().dropped(noAnswer)
 		d.log.Warn("the connection of an agent cannot be passed on to the leader", "leader", *holder, "error", err)
 		return
 	}
 	defer func() { _ = to.Close() }()
+	defer d.counters().begin()()
 	defer context.AfterFunc(ctx, func() { _, _ = from.Close(), to.Close() })()
 	var group sync.WaitGroup
 	group.Go(func() { splice(to, from) })

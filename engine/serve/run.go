@@ -60,6 +60,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	door.register(collectors)
 	return lead(ctx, o, &leader, func(ctx context.Context, f *fence) error {
 		id, err := planeID(ctx, o, f)
 		if err != nil || ctx.Err() != nil {
@@ -90,6 +91,8 @@ type worker struct {
 	recorder *recorder
 	// runnables work beside the loop; nil if there are none.
 	runnables *runnables
+	// verifier compares what agents report.
+	verifier *verifier
 	// agents serves those that dial, until ctx ends; it does nothing where there is no relay.
 	agents func(ctx context.Context)
 }
@@ -163,7 +166,8 @@ func newWorker(o Options, id string, f *fence, m *metrics) (*worker, error) {
 	}
 	w.loop = newLoop(w.clusters.Source, w.sink, m, why, o.Log)
 	w.runnables = newRunnables(o, id, w)
-	w.clusters.runnables, w.loop.translated = w.runnables, w.runnables.notify
+	w.verifier = &verifier{state: func() *snapshot.State { return w.loop.state.Load() }, verify: w.verify, wake: make(chan struct{}, 1)}
+	w.clusters.runnables, w.loop.translated = w.runnables, func() { w.runnables.notify(); w.verifier.notify() }
 	if w.loop.home, err = newHome(o.Management, o.Namespace); err != nil {
 		return nil, err
 	}
@@ -181,6 +185,7 @@ func (w *worker) relay(ctx context.Context, d *door, id string, term hub.Term) e
 	}
 	h := hub.New(hub.Options{Agents: agents, Plane: id, Term: term, Version: w.options.Version, Log: w.options.Log})
 	w.clusters.hub = h
+	w.metrics.MustRegister(h.Collector())
 	w.agents = func(ctx context.Context) {
 		var group sync.WaitGroup
 		group.Go(func() { h.Run(ctx) })
@@ -188,6 +193,13 @@ func (w *worker) relay(ctx context.Context, d *door, id string, term hub.Term) e
 		group.Wait()
 	}
 	return nil
+}
+
+// verify compares what is known of a cluster, if that is reached through its agent.
+func (w *worker) verify(ctx context.Context, cluster, request string) {
+	if h := w.clusters.hub; h != nil {
+		h.Verify(ctx, cluster, request)
+	}
 }
 
 // clusters returns the options to connect clusters for a management plane with an identity; sink is nil to write nothing, and f if
@@ -213,6 +225,7 @@ func (w *worker) run(ctx context.Context) error {
 	group.Go(func() error { w.recorder.run(ctx); return nil })
 	group.Go(func() error { w.runnables.run(ctx); return nil })
 	group.Go(func() error { w.agents(ctx); return nil })
+	group.Go(func() error { w.verifier.run(ctx); return nil })
 
 	ended := make(chan error, 1)
 	go func() { ended <- group.Wait() }()

@@ -58,6 +58,8 @@ type Cluster struct {
 	// Credential is the fingerprint of the stored credential that Sync and Reason are about;
 	// empty if there is none. See cluster.Fingerprint.
 	Credential string
+	// Relay is the connection of its agent; nil if the cluster is not reached through one.
+	Relay *Relay
 
 	Deployments    []*appsv1.Deployment
 	DaemonSets     []*appsv1.DaemonSet

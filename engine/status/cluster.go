@@ -120,8 +120,12 @@ func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluste
 	for _, r := range reasons {
 		said.Reasons = append(said.Reasons, multiclusterv1alpha1.ClusterReason{Code: string(r.Code), What: r.What, Hint: r.Hint, ReleaseCode: r.ReleaseCode})
 	}
+	var connection *multiclusterv1alpha1.Connection
+	if c != nil {
+		connection = connectionOf(o.Status.Connection, c.Relay)
+	}
 	return &snapshot.Status{
 		Ref:   snapshot.RefOf(snapshot.KubernetesCluster, o),
-		Value: &multiclusterv1alpha1.KubernetesClusterStatus{Status: []multiclusterv1alpha1.ClusterStatus{said}, Server: server},
+		Value: &multiclusterv1alpha1.KubernetesClusterStatus{Status: []multiclusterv1alpha1.ClusterStatus{said}, Server: server, Connection: connection},
 	}
 }

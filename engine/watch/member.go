@@ -89,7 +89,7 @@ func (r *runningSession) stop() {
 // newMember prepares the state of a cluster; the seed is what was known of it before.
 func newMember(seed *snapshot.Cluster, settings sessionSettings, log *slog.Logger, notify func()) *member {
 	m := &member{settings: settings, log: log.With("cluster", seed.Name), notify: notify, dirty: true, next: *seed}
-	m.next.Sync = min(m.next.Sync, snapshot.Stale)
+	m.next.Sync, m.next.Relay = min(m.next.Sync, snapshot.Stale), nil
 	m.next.SetReading()
 	return m
 }

@@ -356,7 +356,7 @@ func (r *Remote) copyLists() {
 
 // sameView reports whether two views of a cluster are the same, by the identity of their lists.
 func sameView(a, b *snapshot.Cluster) bool {
-	if a.Domain != b.Domain || a.Sync != b.Sync || a.Reason != b.Reason || a.Credential != b.Credential || a.Reading != b.Reading ||
+	if a.Domain != b.Domain || a.Sync != b.Sync || a.Reason != b.Reason || a.Credential != b.Credential || a.Reading != b.Reading || a.Relay != b.Relay ||
 		!slices.Equal(a.Denied, b.Denied) || !slices.Equal(a.Unread, b.Unread) {
 		return false
 	}

@@ -13,9 +13,9 @@ func dropVerifiedAt(o *certificatesv1.IssuedCertificate) {
 	}
 }
 
-// dropClusterStatus keeps the namespace of the agent.
+// dropClusterStatus keeps the namespace of the agent, and how the agent was connected: a server that has just started does not know.
 func dropClusterStatus(o *multiclusterv1alpha1.KubernetesCluster) {
-	o.Status = multiclusterv1alpha1.KubernetesClusterStatus{Namespace: o.Status.Namespace, Server: o.Status.Server}
+	o.Status = multiclusterv1alpha1.KubernetesClusterStatus{Namespace: o.Status.Namespace, Server: o.Status.Server, Connection: o.Status.Connection}
 }
 
 // dropVirtualMeshStatus keeps the trust: which members have had it before and, until the

@@ -7,11 +7,15 @@
 //	guard.go     and those that are refused
 //	enforcer.go  what is kept while the hub is away
 //	disk.go      and when the agent starts without a hub
+//	status.go    what there is to be said of it
+//	diagnose.go  why the hub is not connected
+//	verify.go    what is compared with the hub
 package agent
 
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,7 +26,6 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/encoding/gzip"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/status"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/kube"
@@ -44,6 +47,8 @@ type Options struct {
 	// Hub is HOST:PORT of the hub, and Dial how to connect: its options have the credentials.
 	Hub  string
 	Dial []grpc.DialOption
+	// TLS is that of Dial, to find out which step of a connection fails; nil looks at DNS and TCP only.
+	TLS func() *tls.Config
 	// Version is that of the software.
 	Version string
 	// Log receives what happens to connections; slog.Default() if nil.
@@ -72,7 +77,9 @@ type Agent struct {
 
 	mu sync.Mutex
 	// obeyed is the last term of a leader that was obeyed.
-	obeyed term
+	obeyed  term
+	meters  meters
+	contact contact
 }
 
 // term is that of a leader of the hub: how often the leader has changed, and since when it leads, in microseconds since 1970.
@@ -105,7 +112,9 @@ func New(o Options) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", o.Cluster, err)
 	}
-	return &Agent{options: o, incarnation: rand.Text(), local: local, replica: newReplica(local, o.Log), exchanger: exchanger, enforcer: newEnforcer(&o, local)}, nil
+	reported := newReplica(local, o.Log)
+	exchanger.verifier = verifier{reported}
+	return &Agent{options: o, incarnation: rand.Text(), local: local, replica: reported, exchanger: exchanger, enforcer: newEnforcer(&o, local)}, nil
 }
 
 // Run speaks for the cluster until ctx ends.
@@ -137,7 +146,9 @@ func (a *Agent) Run(ctx context.Context) {
 		}
 		failures++
 		pause := kube.Jitter(kube.Backoff(a.options.Redial, a.options.RedialMost, failures))
-		a.options.Log.Warn("the hub is not connected; trying again", "hub", a.options.Hub, "reason", status.Convert(err).Message(), "pause", pause)
+		reason := a.diagnose(ctx, err)
+		a.contact.set(reason)
+		a.options.Log.Warn("the hub is not connected; trying again", "hub", a.options.Hub, "code", reason.Code, "reason", reason.String(), "pause", pause)
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
@@ -208,12 +219,14 @@ type stream[Out, In any] struct {
 }
 
 // run passes frames in both directions until one fails.
-func (s stream[Out, In]) run(ctx context.Context, times pump.Times) error {
+func (s stream[Out, In]) run(ctx context.Context, times pump.Times, counted *pump.Metered) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	s.out.Times = times
 	go pump.Receive(times, s.receive, s.take, end)
-	return pump.Cause(ctx, pump.Run(ctx, s.out))
+	err := pump.Cause(ctx, pump.Run(ctx, s.out))
+	counted.End(err)
+	return err
 }
 
 func (a *Agent) report(ctx context.Context, client relayv1.RelayClient) error {
@@ -234,13 +247,17 @@ func (a *Agent) report(ctx context.Context, client relayv1.RelayClient) error {
 	}
 	a.options.Log.Info("reporting to the hub", "hub", a.options.Hub, "version", first.GetHello().GetVersion())
 	a.replica.begin()
+	counted := a.meters.report.Begin()
+	a.contact.set(snapshot.Reason{})
 	return stream[relayv1.Data, relayv1.Feedback]{
-		receive: in.Recv, take: a.replica.receive,
+		receive: pump.Receiving(counted, in.Recv), take: a.replica.receive,
 		out: pump.Out[*relayv1.Data]{
-			Send: in.Send, Next: a.replica.next, Signal: a.replica.signal, Progress: a.replica.progress,
-			Beat: func() *relayv1.Data { return &relayv1.Data{Frame: &relayv1.Data_Beat{Beat: &relayv1.Beat{}}} },
+			Send: pump.Sending(counted, in.Send), Next: a.replica.next, Signal: a.replica.signal, Progress: a.replica.progress,
+			Beat: func() *relayv1.Data {
+				return &relayv1.Data{Frame: &relayv1.Data_Beat{Beat: a.meters.report.Beat()}}
+			},
 		},
-	}.run(ctx, a.options.Times)
+	}.run(ctx, a.options.Times, counted)
 }
 
 // desire follows what stands. While it does, the hub is not away.
@@ -264,15 +281,16 @@ func (a *Agent) desire(ctx context.Context, client relayv1.RelayClient, away *ti
 	defer away.Reset(a.options.Grace)
 	a.enforcer.begin()
 	defer a.enforcer.end()
+	counted := a.meters.desire.Begin()
 	return stream[relayv1.Feedback, relayv1.Data]{
-		receive: in.Recv, take: a.enforcer.receive,
+		receive: pump.Receiving(counted, in.Recv), take: a.enforcer.receive,
 		out: pump.Out[*relayv1.Feedback]{
-			Send: in.Send, Next: a.enforcer.next, Signal: a.enforcer.signal,
+			Send: pump.Sending(counted, in.Send), Next: a.enforcer.next, Signal: a.enforcer.signal,
 			Beat: func() *relayv1.Feedback {
 				return &relayv1.Feedback{Frame: &relayv1.Feedback_Beat{Beat: &relayv1.Beat{}}}
 			},
 		},
-	}.run(ctx, a.options.Times)
+	}.run(ctx, a.options.Times, counted)
 }
 
 func (a *Agent) exchange(ctx context.Context, client relayv1.RelayClient) error {
@@ -292,11 +310,12 @@ func (a *Agent) exchange(ctx context.Context, client relayv1.RelayClient) error 
 		return err
 	}
 	a.exchanger.begin()
+	counted := a.meters.exchange.Begin()
 	return stream[relayv1.Answer, relayv1.Request]{
-		receive: in.Recv, take: func(r *relayv1.Request) error { a.exchanger.receive(ctx, r); return nil },
+		receive: pump.Receiving(counted, in.Recv), take: func(r *relayv1.Request) error { a.exchanger.receive(ctx, r); return nil },
 		out: pump.Out[*relayv1.Answer]{
-			Send: in.Send, Next: a.exchanger.next, Signal: a.exchanger.signal,
+			Send: pump.Sending(counted, in.Send), Next: a.exchanger.next, Signal: a.exchanger.signal,
 			Beat: func() *relayv1.Answer { return &relayv1.Answer{Beat: &relayv1.Beat{}} },
 		},
-	}.run(ctx, a.options.Times)
+	}.run(ctx, a.options.Times, counted)
 }

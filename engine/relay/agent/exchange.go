@@ -29,6 +29,8 @@ type exchanger struct {
 	log    *slog.Logger
 	// refused counts requests that were not passed on.
 	refused atomic.Int64
+	// verifier answers what is not asked of the API server.
+	verifier verifier
 
 	mu      sync.Mutex
 	answers []*relayv1.Answer
@@ -102,6 +104,9 @@ const maxAnswer = 3 << 20
 
 // carryOut asks the API server, if the hub may ask for that.
 func (e *exchanger) carryOut(ctx context.Context, r *relayv1.Request) *relayv1.Answer {
+	if answer := e.verifier.answer(ctx, r); answer != nil {
+		return answer
+	}
 	if err := e.guard.allow(r, time.Now()); err != nil {
 		e.refused.Add(1)
 		e.log.Warn("a request of the hub is not passed on", "method", r.GetMethod(), "path", r.GetPath(), "reason", err)

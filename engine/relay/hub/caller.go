@@ -15,6 +15,7 @@ import (
 
 	"github.com/meshctl/meshctl/engine/relay"
 	"github.com/meshctl/meshctl/engine/relay/relayv1"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // caller is the agent of a cluster on one stream.
@@ -37,17 +38,20 @@ func (h *Hub) enter(ctx context.Context, hello *relayv1.Hello) (*caller, error) 
 	c.shown, c.address = callerOf(ctx)
 	name, err := h.options.Agents.Admit(ctx, c.shown, c.uid)
 	if err != nil {
+		h.refuse(ctx, h.claimed(ctx, name, ""), snapshot.RelayIdentity, err)
 		return nil, status.Error(codes.Unauthenticated, err.Error())
 	}
 	if hello.GetOldestProtocol() > relay.Protocol || hello.GetNewestProtocol() < relay.Protocol {
-		return nil, status.Errorf(codes.FailedPrecondition, "the agent of %s (version %s) speaks versions %d to %d of the relay protocol, and the hub version %d: upgrade the older one",
+		err := fmt.Errorf("the agent of %s (version %s) speaks versions %d to %d of the relay protocol, and the hub version %d; upgrade the older one",
 			name, hello.GetVersion(), hello.GetOldestProtocol(), hello.GetNewestProtocol(), relay.Protocol)
+		h.refuse(ctx, name, snapshot.RelayVersion, err)
+		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
 	h.mu.Lock()
 	c.cluster = h.clusters[name]
 	h.mu.Unlock()
 	if c.cluster == nil {
-		return nil, status.Errorf(codes.PermissionDenied, "no cluster %s is registered to be reached through its agent", name)
+		return nil, status.Errorf(codes.PermissionDenied, "no cluster %s is registered to be reached through its agent; register it on the management cluster", name)
 	}
 	c.ctx, c.end = context.WithCancelCause(ctx)
 	c.cluster.mu.Lock()
@@ -57,6 +61,7 @@ func (h *Hub) enter(ctx context.Context, hello *relayv1.Hello) (*caller, error) 
 		return nil, err
 	}
 	c.cluster.callers[c] = true
+	h.book(name).admitted(c)
 	return c, nil
 }
 

@@ -22,6 +22,8 @@ type Standing struct {
 	// settled is how often everything stood, and told that the agent knows of the last time.
 	settled uint64
 	told    bool
+	// generation is what the agent was told last.
+	generation uint64
 	// signal is that of the stream that there is, which end ends.
 	signal chan struct{}
 	end    context.CancelCauseFunc
@@ -99,7 +101,7 @@ func (s *Standing) next() (*relayv1.Data, bool) {
 		return frame, true
 	}
 	if !s.told && s.settled > 0 && s.sender.Unacked() == 0 {
-		s.told = true
+		s.told, s.generation = true, s.settled
 		return &relayv1.Data{Frame: &relayv1.Data_Settled{Settled: &relayv1.Settled{Generation: s.settled}}}, true
 	}
 	return nil, false
@@ -146,10 +148,14 @@ func (h *Hub) Desire(in grpc.BidiStreamingServer[relayv1.Feedback, relayv1.Data]
 	}
 	standing := h.Standing(who.cluster.name)
 	standing.begin(who.end)
-	go pump.Receive(h.options.Times, in.Recv, standing.receive, who.end)
+	meter := &h.book(who.cluster.name).desire
+	counted := meter.Begin()
+	go pump.Receive(h.options.Times, pump.Receiving(counted, in.Recv), standing.receive, who.end)
 	err = pump.Run(who.ctx, pump.Out[*relayv1.Data]{
-		Times: h.options.Times, Signal: standing.signal, Next: standing.next, Send: in.Send, Progress: standing.progress,
-		Beat: func() *relayv1.Data { return &relayv1.Data{Frame: &relayv1.Data_Beat{Beat: &relayv1.Beat{}}} },
+		Times: h.options.Times, Signal: standing.signal, Next: standing.next, Send: pump.Sending(counted, in.Send), Progress: standing.progress,
+		Beat: func() *relayv1.Data { return &relayv1.Data{Frame: &relayv1.Data_Beat{Beat: meter.Beat()}} },
 	})
-	return pump.Cause(who.ctx, err)
+	err = pump.Cause(who.ctx, err)
+	counted.End(err)
+	return err
 }

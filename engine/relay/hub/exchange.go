@@ -207,13 +207,16 @@ func (h *Hub) Exchange(in grpc.BidiStreamingServer[relayv1.Answer, relayv1.Reque
 		return err
 	}
 	s := c.exchange.begin(who.end)
-	go pump.Receive(h.options.Times, in.Recv, func(a *relayv1.Answer) error { c.exchange.answer(s, a); return nil }, who.end)
+	meter := &h.book(c.name).exchange
+	counted := meter.Begin()
+	go pump.Receive(h.options.Times, pump.Receiving(counted, in.Recv), func(a *relayv1.Answer) error { c.exchange.answer(s, a); return nil }, who.end)
 	err = pump.Run(who.ctx, pump.Out[*relayv1.Request]{
-		Times: h.options.Times, Signal: s.signal, Send: in.Send,
+		Times: h.options.Times, Signal: s.signal, Send: pump.Sending(counted, in.Send),
 		Next: func() (*relayv1.Request, bool) { return c.exchange.next(s) },
-		Beat: func() *relayv1.Request { return &relayv1.Request{Beat: &relayv1.Beat{}} },
+		Beat: func() *relayv1.Request { return &relayv1.Request{Beat: meter.Beat()} },
 	})
 	err = pump.Cause(who.ctx, err)
+	counted.End(err)
 	c.exchange.ended(s, err)
 	return err
 }

@@ -6,6 +6,9 @@
 //	report.go    an agent's cluster, replicated to a watch.Remote
 //	exchange.go  requests to a cluster as an http.RoundTripper
 //	desire.go    what an agent is to keep while the hub is away
+//	verify.go    whether the hub has what the agent and the cluster have
+//	metrics.go   numbers of all clusters
+//	book.go      what is known of the connection of each cluster, and who was refused
 package hub
 
 import (
@@ -23,6 +26,7 @@ import (
 	"github.com/meshctl/meshctl/engine/relay"
 	"github.com/meshctl/meshctl/engine/relay/pump"
 	"github.com/meshctl/meshctl/engine/relay/relayv1"
+	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
 )
 
@@ -74,6 +78,12 @@ type Hub struct {
 	clusters map[string]*cluster
 	// standing outlives clusters: who writes says once what stands, however a cluster is reached.
 	standing map[string]*Standing
+
+	// verifyPause is the pause between two looks at what differs.
+	verifyPause time.Duration
+
+	booksMu sync.Mutex
+	books   map[string]*book
 }
 
 // cluster is what a Hub has of a cluster.
@@ -100,7 +110,10 @@ func New(o Options) *Hub {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	return &Hub{options: o, incarnation: rand.Text(), turns: newTurns(turnsAtOnce), clusters: map[string]*cluster{}, standing: map[string]*Standing{}}
+	return &Hub{
+		options: o, incarnation: rand.Text(), turns: newTurns(turnsAtOnce), clusters: map[string]*cluster{}, standing: map[string]*Standing{},
+		books: map[string]*book{}, verifyPause: verifyPause,
+	}
 }
 
 func (h *Hub) cluster(name string) *cluster {
@@ -123,11 +136,12 @@ func (h *Hub) Add(source *watch.Source, name, domain string) (*rest.Config, erro
 		return nil, err
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.remote != remote {
 		c.remote, c.stream = remote, nil
 		c.hangUp(errReplaced)
 	}
+	c.mu.Unlock()
+	h.tell(c)
 	return remote.Config(), nil
 }
 
@@ -140,6 +154,7 @@ func (h *Hub) Remove(name string) {
 	c := h.clusters[name]
 	delete(h.clusters, name)
 	h.mu.Unlock()
+	defer h.forget(name)
 	if c == nil {
 		return
 	}
@@ -167,6 +182,9 @@ func (h *Hub) hello() *relayv1.Hello {
 // Enroll implements relayv1.RelayServer.
 func (h *Hub) Enroll(ctx context.Context, r *relayv1.EnrollRequest) (*relayv1.Certificate, error) {
 	cluster, chain, roots, err := h.options.Agents.Enroll(ctx, r.GetToken(), r.GetRequest(), r.GetClusterUid())
+	if err != nil {
+		h.refuse(ctx, h.claimed(ctx, cluster, r.GetToken()), snapshot.RelayToken, err)
+	}
 	return h.certificate(cluster, chain, roots, err)
 }
 
@@ -174,6 +192,9 @@ func (h *Hub) Enroll(ctx context.Context, r *relayv1.EnrollRequest) (*relayv1.Ce
 func (h *Hub) Renew(ctx context.Context, r *relayv1.RenewRequest) (*relayv1.Certificate, error) {
 	shown, _ := callerOf(ctx)
 	cluster, chain, roots, err := h.options.Agents.Renew(ctx, shown, r.GetRequest(), r.GetClusterUid())
+	if err != nil {
+		h.refuse(ctx, h.claimed(ctx, cluster, ""), snapshot.RelayNotRenewed, err)
+	}
 	return h.certificate(cluster, chain, roots, err)
 }
 

@@ -34,17 +34,26 @@ func (h *Hub) Report(stream grpc.BidiStreamingServer[relayv1.Data, relayv1.Feedb
 		return err
 	}
 	h.options.Log.Info("the agent of a cluster has connected", "cluster", name, "version", who.version, "address", who.address)
+	b := h.book(name)
+	counted := b.report.Begin()
+	b.begins()
+	h.tell(who.cluster)
+	go h.keepTelling(who.ctx, who.cluster)
 	overdue := time.AfterFunc(h.options.Grace, frames.Overdue)
 	defer overdue.Stop()
 	signal := make(chan struct{}, 1)
 	turn := h.turns.ask(who.ctx, func() { pump.Signal(signal) })
 	defer turn.done()
-	go pump.Receive(h.options.Times, stream.Recv, func(frame *relayv1.Data) error {
+	go pump.Receive(h.options.Times, pump.Receiving(counted, stream.Recv), func(frame *relayv1.Data) error {
 		defer pump.Signal(signal)
-		return frames.Receive(frame)
+		err := frames.Receive(frame)
+		if frame.GetComplete() != nil || frame.GetCluster() != nil {
+			h.tell(who.cluster)
+		}
+		return err
 	}, who.end)
 	err = pump.Run(who.ctx, pump.Out[*relayv1.Feedback]{
-		Times: h.options.Times, Signal: signal, Send: stream.Send,
+		Times: h.options.Times, Signal: signal, Send: pump.Sending(counted, stream.Send),
 		Next: func() (*relayv1.Feedback, bool) {
 			if !turn.is() {
 				return nil, false // the agent sends no objects before it knows what is here
@@ -56,13 +65,20 @@ func (h *Hub) Report(stream grpc.BidiStreamingServer[relayv1.Data, relayv1.Feedb
 			return frame, frame != nil
 		},
 		Beat: func() *relayv1.Feedback {
-			return &relayv1.Feedback{Frame: &relayv1.Feedback_Beat{Beat: &relayv1.Beat{}}}
+			return &relayv1.Feedback{Frame: &relayv1.Feedback_Beat{Beat: b.report.Beat()}}
 		},
 	})
 	err = pump.Cause(who.ctx, err)
+	counted.End(err)
 	h.options.Log.Info("the stream of an agent ended", "cluster", name, "reason", err)
 	// A reconnection must not be visible: the cluster is frozen if there is none for a time.
-	time.AfterFunc(h.options.Grace, func() { frames.Lost("its agent has no connection: " + status.Convert(err).Message()) })
+	time.AfterFunc(h.options.Grace, func() {
+		why := status.Convert(err).Message()
+		frames.Lost("its agent has no connection: " + why)
+		if b.losing(why) {
+			h.tell(who.cluster)
+		}
+	})
 	return err
 }
 

@@ -94,7 +94,7 @@ func (p *progress) look(now time.Time) error {
 		return nil
 	}
 	if waited := now.Sub(p.at); waited >= p.patience {
-		return status.Error(codes.DeadlineExceeded, fmt.Sprintf("%s was sent, and is not acknowledged for %s", head, waited.Round(time.Second)))
+		return status.Error(codes.ResourceExhausted, fmt.Sprintf("%s was sent, and is not acknowledged for %s", head, waited.Round(time.Second)))
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func (p *progress) look(now time.Time) error {
 // Receive passes frames on until one cannot be received or taken, or none arrives for a time, and ends the stream then.
 func Receive[F any](t Times, receive func() (F, error), take func(F) error, end context.CancelCauseFunc) {
 	silence := t.silence()
-	lost := time.AfterFunc(silence, func() { end(status.Error(codes.Unavailable, fmt.Sprintf("nothing arrived for %s", silence))) })
+	lost := time.AfterFunc(silence, func() { end(status.Error(codes.DeadlineExceeded, fmt.Sprintf("nothing arrived for %s", silence))) })
 	defer lost.Stop()
 	for {
 		frame, err := receive()

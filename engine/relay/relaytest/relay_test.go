@@ -275,6 +275,9 @@ func (w *world) edit(client kubernetes.Interface, chance *rand.Rand) {
 	}
 }
 
+// policy is what wants the certificates.
+var policy = snapshot.Ref{Kind: snapshot.VirtualMesh, Namespace: "gloo-mesh", Name: "mesh"}
+
 // server writes certificates to west, through the agent, as serve does: not while it is frozen.
 type server struct {
 	w    *world
@@ -361,7 +364,7 @@ func (s *server) apply() {
 	for _, name := range slices.Sorted(maps.Keys(s.wanted)) {
 		parts = append(parts, &snapshot.Part{Key: name, Objects: []*snapshot.Object{{
 			Ref:     snapshot.Ref{Kind: snapshot.IssuedCertificate, Cluster: "west", Namespace: s.w.plane.Namespace, Name: name},
-			Content: &snapshot.Content{Spec: certificatesv1.IssuedCertificateSpec{Org: s.wanted[name]}},
+			Content: &snapshot.Content{Spec: certificatesv1.IssuedCertificateSpec{Org: s.wanted[name]}, Parents: []snapshot.Ref{policy}},
 		}}})
 	}
 	out.Parts = snapshot.ListOf(parts)

@@ -1753,7 +1753,9 @@ func (x *Reject) GetWhat() string {
 
 // Beat is sent in each direction when nothing else was for a time: HTTP/2 pings do not count for proxies on the way.
 type Beat struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How far the sender of the Beat is with what it sends on this stream.
+	Progress      *Progress `protobuf:"bytes,15,opt,name=progress,proto3" json:"progress,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1788,6 +1790,67 @@ func (*Beat) Descriptor() ([]byte, []int) {
 	return file_relay_proto_rawDescGZIP(), []int{21}
 }
 
+func (x *Beat) GetProgress() *Progress {
+	if x != nil {
+		return x.Progress
+	}
+	return nil
+}
+
+// Progress is what the other side has not acknowledged.
+type Progress struct {
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	UnackedBytes uint64                 `protobuf:"varint,1,opt,name=unacked_bytes,json=unackedBytes,proto3" json:"unacked_bytes,omitempty"`
+	// How long the oldest of it waits.
+	OldestMilliseconds uint64 `protobuf:"varint,2,opt,name=oldest_milliseconds,json=oldestMilliseconds,proto3" json:"oldest_milliseconds,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
+}
+
+func (x *Progress) Reset() {
+	*x = Progress{}
+	mi := &file_relay_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Progress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Progress) ProtoMessage() {}
+
+func (x *Progress) ProtoReflect() protoreflect.Message {
+	mi := &file_relay_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Progress.ProtoReflect.Descriptor instead.
+func (*Progress) Descriptor() ([]byte, []int) {
+	return file_relay_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *Progress) GetUnackedBytes() uint64 {
+	if x != nil {
+		return x.UnackedBytes
+	}
+	return 0
+}
+
+func (x *Progress) GetOldestMilliseconds() uint64 {
+	if x != nil {
+		return x.OldestMilliseconds
+	}
+	return 0
+}
+
 // Goodbye ends a stream in good order.
 type Goodbye struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -1800,7 +1863,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_relay_proto_msgTypes[22]
+	mi := &file_relay_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1812,7 +1875,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[22]
+	mi := &file_relay_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1825,7 +1888,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{22}
+	return file_relay_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Goodbye) GetReason() string {
@@ -1863,7 +1926,7 @@ type Request struct {
 
 func (x *Request) Reset() {
 	*x = Request{}
-	mi := &file_relay_proto_msgTypes[23]
+	mi := &file_relay_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1875,7 +1938,7 @@ func (x *Request) String() string {
 func (*Request) ProtoMessage() {}
 
 func (x *Request) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[23]
+	mi := &file_relay_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1888,7 +1951,7 @@ func (x *Request) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Request.ProtoReflect.Descriptor instead.
 func (*Request) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{23}
+	return file_relay_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Request) GetHello() *Hello {
@@ -1973,7 +2036,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_relay_proto_msgTypes[24]
+	mi := &file_relay_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1985,7 +2048,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[24]
+	mi := &file_relay_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1998,7 +2061,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{24}
+	return file_relay_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Answer) GetHello() *Hello {
@@ -2192,8 +2255,12 @@ const file_relay_proto_rawDesc = "" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12*\n" +
 	"\x04name\x18\x02 \x01(\v2\x16.meshctl.relay.v1.NameR\x04name\x12\x12\n" +
 	"\x04hash\x18\x03 \x01(\fR\x04hash\x12\x12\n" +
-	"\x04what\x18\x04 \x01(\tR\x04what\"\x06\n" +
-	"\x04Beat\";\n" +
+	"\x04what\x18\x04 \x01(\tR\x04what\">\n" +
+	"\x04Beat\x126\n" +
+	"\bprogress\x18\x0f \x01(\v2\x1a.meshctl.relay.v1.ProgressR\bprogress\"`\n" +
+	"\bProgress\x12#\n" +
+	"\runacked_bytes\x18\x01 \x01(\x04R\funackedBytes\x12/\n" +
+	"\x13oldest_milliseconds\x18\x02 \x01(\x04R\x12oldestMilliseconds\";\n" +
 	"\aGoodbye\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
 	"\acollect\x18\x02 \x01(\bR\acollect\"\x8d\x02\n" +
@@ -2238,7 +2305,7 @@ func file_relay_proto_rawDescGZIP() []byte {
 }
 
 var file_relay_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_relay_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_relay_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_relay_proto_goTypes = []any{
 	(Written_Owner)(0),    // 0: meshctl.relay.v1.Written.Owner
 	(*EnrollRequest)(nil), // 1: meshctl.relay.v1.EnrollRequest
@@ -2263,9 +2330,10 @@ var file_relay_proto_goTypes = []any{
 	(*Ack)(nil),           // 20: meshctl.relay.v1.Ack
 	(*Reject)(nil),        // 21: meshctl.relay.v1.Reject
 	(*Beat)(nil),          // 22: meshctl.relay.v1.Beat
-	(*Goodbye)(nil),       // 23: meshctl.relay.v1.Goodbye
-	(*Request)(nil),       // 24: meshctl.relay.v1.Request
-	(*Answer)(nil),        // 25: meshctl.relay.v1.Answer
+	(*Progress)(nil),      // 23: meshctl.relay.v1.Progress
+	(*Goodbye)(nil),       // 24: meshctl.relay.v1.Goodbye
+	(*Request)(nil),       // 25: meshctl.relay.v1.Request
+	(*Answer)(nil),        // 26: meshctl.relay.v1.Answer
 }
 var file_relay_proto_depIdxs = []int32{
 	4,  // 0: meshctl.relay.v1.Data.hello:type_name -> meshctl.relay.v1.Hello
@@ -2273,7 +2341,7 @@ var file_relay_proto_depIdxs = []int32{
 	8,  // 2: meshctl.relay.v1.Data.change:type_name -> meshctl.relay.v1.Change
 	10, // 3: meshctl.relay.v1.Data.complete:type_name -> meshctl.relay.v1.Complete
 	22, // 4: meshctl.relay.v1.Data.beat:type_name -> meshctl.relay.v1.Beat
-	23, // 5: meshctl.relay.v1.Data.goodbye:type_name -> meshctl.relay.v1.Goodbye
+	24, // 5: meshctl.relay.v1.Data.goodbye:type_name -> meshctl.relay.v1.Goodbye
 	12, // 6: meshctl.relay.v1.Data.cluster:type_name -> meshctl.relay.v1.ClusterState
 	15, // 7: meshctl.relay.v1.Data.settled:type_name -> meshctl.relay.v1.Settled
 	9,  // 8: meshctl.relay.v1.Change.puts:type_name -> meshctl.relay.v1.Put
@@ -2289,30 +2357,31 @@ var file_relay_proto_depIdxs = []int32{
 	18, // 18: meshctl.relay.v1.Feedback.have:type_name -> meshctl.relay.v1.Have
 	20, // 19: meshctl.relay.v1.Feedback.ack:type_name -> meshctl.relay.v1.Ack
 	22, // 20: meshctl.relay.v1.Feedback.beat:type_name -> meshctl.relay.v1.Beat
-	23, // 21: meshctl.relay.v1.Feedback.goodbye:type_name -> meshctl.relay.v1.Goodbye
+	24, // 21: meshctl.relay.v1.Feedback.goodbye:type_name -> meshctl.relay.v1.Goodbye
 	19, // 22: meshctl.relay.v1.Have.entries:type_name -> meshctl.relay.v1.Entry
 	5,  // 23: meshctl.relay.v1.Entry.name:type_name -> meshctl.relay.v1.Name
 	21, // 24: meshctl.relay.v1.Ack.rejects:type_name -> meshctl.relay.v1.Reject
 	5,  // 25: meshctl.relay.v1.Reject.name:type_name -> meshctl.relay.v1.Name
-	4,  // 26: meshctl.relay.v1.Request.hello:type_name -> meshctl.relay.v1.Hello
-	22, // 27: meshctl.relay.v1.Request.beat:type_name -> meshctl.relay.v1.Beat
-	4,  // 28: meshctl.relay.v1.Answer.hello:type_name -> meshctl.relay.v1.Hello
-	22, // 29: meshctl.relay.v1.Answer.beat:type_name -> meshctl.relay.v1.Beat
-	1,  // 30: meshctl.relay.v1.Relay.Enroll:input_type -> meshctl.relay.v1.EnrollRequest
-	2,  // 31: meshctl.relay.v1.Relay.Renew:input_type -> meshctl.relay.v1.RenewRequest
-	6,  // 32: meshctl.relay.v1.Relay.Report:input_type -> meshctl.relay.v1.Data
-	16, // 33: meshctl.relay.v1.Relay.Desire:input_type -> meshctl.relay.v1.Feedback
-	25, // 34: meshctl.relay.v1.Relay.Exchange:input_type -> meshctl.relay.v1.Answer
-	3,  // 35: meshctl.relay.v1.Relay.Enroll:output_type -> meshctl.relay.v1.Certificate
-	3,  // 36: meshctl.relay.v1.Relay.Renew:output_type -> meshctl.relay.v1.Certificate
-	16, // 37: meshctl.relay.v1.Relay.Report:output_type -> meshctl.relay.v1.Feedback
-	6,  // 38: meshctl.relay.v1.Relay.Desire:output_type -> meshctl.relay.v1.Data
-	24, // 39: meshctl.relay.v1.Relay.Exchange:output_type -> meshctl.relay.v1.Request
-	35, // [35:40] is the sub-list for method output_type
-	30, // [30:35] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	23, // 26: meshctl.relay.v1.Beat.progress:type_name -> meshctl.relay.v1.Progress
+	4,  // 27: meshctl.relay.v1.Request.hello:type_name -> meshctl.relay.v1.Hello
+	22, // 28: meshctl.relay.v1.Request.beat:type_name -> meshctl.relay.v1.Beat
+	4,  // 29: meshctl.relay.v1.Answer.hello:type_name -> meshctl.relay.v1.Hello
+	22, // 30: meshctl.relay.v1.Answer.beat:type_name -> meshctl.relay.v1.Beat
+	1,  // 31: meshctl.relay.v1.Relay.Enroll:input_type -> meshctl.relay.v1.EnrollRequest
+	2,  // 32: meshctl.relay.v1.Relay.Renew:input_type -> meshctl.relay.v1.RenewRequest
+	6,  // 33: meshctl.relay.v1.Relay.Report:input_type -> meshctl.relay.v1.Data
+	16, // 34: meshctl.relay.v1.Relay.Desire:input_type -> meshctl.relay.v1.Feedback
+	26, // 35: meshctl.relay.v1.Relay.Exchange:input_type -> meshctl.relay.v1.Answer
+	3,  // 36: meshctl.relay.v1.Relay.Enroll:output_type -> meshctl.relay.v1.Certificate
+	3,  // 37: meshctl.relay.v1.Relay.Renew:output_type -> meshctl.relay.v1.Certificate
+	16, // 38: meshctl.relay.v1.Relay.Report:output_type -> meshctl.relay.v1.Feedback
+	6,  // 39: meshctl.relay.v1.Relay.Desire:output_type -> meshctl.relay.v1.Data
+	25, // 40: meshctl.relay.v1.Relay.Exchange:output_type -> meshctl.relay.v1.Request
+	36, // [36:41] is the sub-list for method output_type
+	31, // [31:36] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_relay_proto_init() }
@@ -2344,7 +2413,7 @@ func file_relay_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_relay_proto_rawDesc), len(file_relay_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -13,6 +13,7 @@ const DefaultClusterDomain = "cluster.local"
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.status[0].state`,description="Whether it can be worked with"
 // +kubebuilder:printcolumn:name="Secret",type=string,JSONPath=`.spec.secretName`,description="Its kubeconfig"
 // +kubebuilder:printcolumn:name="Domain",type=string,JSONPath=`.spec.clusterDomain`,description="Its DNS domain; empty means cluster.local"
+// +kubebuilder:printcolumn:name="Agent",type=string,JSONPath=`.status.connection.state`,priority=1,description="How far the connection of its agent is; empty if it has none"
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.status[0].message`,priority=1,description="Why it is in its state"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name of a cluster becomes a label value on everything that is found or written there, so it may have 63 characters at most; choose a shorter one"
@@ -85,6 +86,8 @@ type KubernetesClusterStatus struct {
 	PolicyRules []PolicyRule `json:"policyRules,omitempty"`
 	// Server is the meshctl server that wrote this status last.
 	Server *Server `json:"server,omitempty"`
+	// Connection is that of the cluster's agent. A cluster whose API server meshctl dials has none.
+	Connection *Connection `json:"connection,omitempty"`
 }
 
 // Server says with what a meshctl server runs, as far as that changes what follows from the objects: commands that

@@ -1,0 +1,171 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// relayCertificateSoon is how long before its end the certificate of an agent should have been renewed: those of the relay's own root last
+// seven days, and are renewed each day.
+const relayCertificateSoon = 48 * time.Hour
+
+// relayChecks are the checks of a cluster that is reached through its agent, in the order of their causes: what follows from one that fails
+// is skipped.
+var relayChecks = []struct{ id, description string }{
+	{"relay-reached", "its agent reaches meshctl serve"},
+	{"relay-identity", "the agent is known to be that of the cluster"},
+	{"relay-approved", "the cluster is registered and approved"},
+	{"relay-version", "agent and meshctl serve speak the same protocol"},
+	{"relay-resync", "meshctl serve has all that the agent reports"},
+	{"relay-stuck", "what is sent between both is acknowledged"},
+	{"cluster-usable", "it can be read and written"},
+}
+
+// relayed checks a cluster that is reached through its agent, by what the server knows of the connection.
+func (k *checks) relayed(found *CheckedCluster) CheckCategory {
+	c := CheckCategory{Title: "Cluster " + found.Name}
+	failed := -1
+	at, reason := relayFailure(found)
+	for i, check := range relayChecks {
+		id := check.id + "/" + found.Name
+		switch {
+		case failed >= 0:
+			c.skip(id, check.description, relayChecks[failed].id+"/"+found.Name)
+		case i == at && found.Connection.State == multiclusterv1alpha1.ConnectionStateResync:
+			c.warn(id, check.description, reason.What+prefixed("; for ", k.since(found.Connection)), cmp.Or(reason.Hint, "this takes seconds; if it does not end, see the log of `meshctl serve`"))
+			failed = i
+		case i == at:
+			c.fail(id, check.description, reason.What, cmp.Or(reason.Hint, "see the log of `meshctl serve`"))
+			failed = i
+		default:
+			c.ok(id, check.description, k.relayDetail(check.id, found))
+		}
+	}
+	if failed >= 0 {
+		if k.away == nil {
+			k.away = map[string]string{}
+		}
+		k.away[found.Name] = relayChecks[failed].id + "/" + found.Name
+	}
+	k.relayWarnings(&c, found)
+	k.take(&c, func(i *snapshot.Issue) bool {
+		return i.Ref.Kind == snapshot.KubernetesCluster && i.Ref.Name == found.Name
+	})
+	return c
+}
+
+func (k *checks) since(c *multiclusterv1alpha1.Connection) string {
+	if c.Since == nil {
+		return ""
+	}
+	return duration.HumanDuration(max(k.Now.Sub(c.Since.Time), 0))
+}
+
+func (k *checks) relayDetail(id string, found *CheckedCluster) string {
+	switch id {
+	case "relay-reached":
+		return prefixed("", k.since(found.Connection))
+	case "relay-version":
+		return found.Connection.AgentVersion
+	}
+	return ""
+}
+
+// relayFailure is which of relayChecks fails, and why; -1 if none does.
+func relayFailure(found *CheckedCluster) (at int, why snapshot.Reason) {
+	c := found.Connection
+	if r := c.Reason; r != nil {
+		why = snapshot.Reason{Code: snapshot.Code(r.Code), What: r.What, Hint: r.Hint}
+	}
+	switch c.State {
+	case multiclusterv1alpha1.ConnectionStateRefused:
+		switch why.Code {
+		case snapshot.RelayNotApproved:
+			at = 2
+		case snapshot.RelayVersion:
+			at = 3
+		default:
+			at = 1
+		}
+		if r := c.Refused; r != nil {
+			why.What += prefixed("; the caller's address is ", r.Address)
+		}
+		return at, why
+	case multiclusterv1alpha1.ConnectionStateResync:
+		return 4, why
+	case multiclusterv1alpha1.ConnectionStateStuck:
+		return 5, why
+	case multiclusterv1alpha1.ConnectionStateConnected:
+		if found.NotServed {
+			return 6, snapshot.Reason{What: found.ServeMessage}
+		}
+		return -1, why
+	case multiclusterv1alpha1.ConnectionStateAwaited, multiclusterv1alpha1.ConnectionStateLost:
+	}
+	why.What = cmp.Or(why.What, found.Reasons.String(), "its agent is not connected")
+	why.Hint = "from here it cannot be seen whether DNS, TCP or TLS fails: /readyz and the log of the agent say which, and what to do"
+	return 0, why
+}
+
+// relayWarnings are what does not fail yet.
+func (k *checks) relayWarnings(c *CheckCategory, found *CheckedCluster) {
+	n := found.Connection
+	if end := n.CertificateExpires; end != nil {
+		id, what := "relay-certificate/"+found.Name, "the certificate of its agent lasts"
+		switch left := end.Sub(k.Now); {
+		case left <= 0:
+			c.fail(id, what, "it expired "+duration.HumanDuration(-left)+" ago", "an agent renews an expired certificate for 30 days by itself, once it reaches `meshctl serve`; afterwards, run `meshctl cluster invite "+found.Name+"`")
+		case left < relayCertificateSoon:
+			c.warn(id, what, "it expires in "+duration.HumanDuration(left)+", and should have been renewed", "see the log of the agent; a certificate of your own PKI is renewed by you")
+		default:
+			c.ok(id, what, "expires in "+duration.HumanDuration(left))
+		}
+	}
+	if r := n.Refused; r != nil && n.State != multiclusterv1alpha1.ConnectionStateRefused {
+		c.warn("relay-refused/"+found.Name, "nobody else says that it is the agent of the cluster", "a caller from "+r.Address+" was refused: "+r.What,
+			cmp.Or(r.Hint, "find out who that is"))
+	}
+	if what, hint := skew(k.index.state.Input.Management.Server().Version, n.AgentVersion); what != "" {
+		c.warn("relay-skew/"+found.Name, "the versions of agent and meshctl serve go together", what, hint)
+	}
+}
+
+// skew says what is wrong with the versions of a hub and an agent: an agent may be of the same release, or of the one before. Versions that
+// are none, as those of development, go with all.
+func skew(hub, agent string) (what, hint string) {
+	h, hubKnown := releaseOf(hub)
+	a, agentKnown := releaseOf(agent)
+	switch {
+	case !hubKnown || !agentKnown || h == a:
+		return "", ""
+	case a[0] > h[0] || a[0] == h[0] && a[1] > h[1]:
+		return fmt.Sprintf("the agent is %s, and meshctl serve is %s, which is older", agent, hub), "upgrade meshctl serve first: it speaks to agents of its own release and of the one before"
+	case a[0] == h[0] && h[1]-a[1] <= 1:
+		return "", ""
+	}
+	return fmt.Sprintf("the agent is %s, and meshctl serve is %s", agent, hub), "upgrade the agent: meshctl serve speaks to agents of its own release and of the one before"
+}
+
+// releaseOf is the major and the minor version of vMAJOR.MINOR.PATCH.
+func releaseOf(version string) (release [2]int, ok bool) {
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	if len(parts) < 3 {
+		return release, false
+	}
+	for i := range release {
+		n, err := strconv.Atoi(parts[i])
+		if err != nil {
+			return release, false
+		}
+		release[i] = n
+	}
+	return release, true
+}
