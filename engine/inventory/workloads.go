@@ -220,6 +220,14 @@ func (inv *Inventory) listWorkloads(meshes map[commonv1.ObjectRef]bool, all bool
 	return out
 }
 
+// Callers lists the indexes of the workloads that any selector of a ServiceDependency matches, ascending; no selectors match all.
+func (inv *Inventory) Callers(selectors []commonv1.WorkloadSelector) []int {
+	where := workloadScopes(selectors)
+	all := len(selectors) == 0 || !where.limited()
+	among := inv.workloadIndex.indexes(func(b *bucket) bool { return all || where.include(b.namespace) })
+	return slices.DeleteFunc(among, func(at int) bool { return !SelectsWorkload(selectors, inv.Workloads[at].Spec.Kubernetes) })
+}
+
 // MeshesOfCallers lists the meshes with workloads that any selector of a ServiceDependency matches, ascending; no selectors
 // match all.
 func (inv *Inventory) MeshesOfCallers(selectors []commonv1.WorkloadSelector) []commonv1.ObjectRef {

@@ -3,6 +3,7 @@ package inventory
 import (
 	"fmt"
 	"math/rand"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -103,6 +104,19 @@ func TestWorkloadsAreFoundByPlace(t *testing.T) {
 			hits += want.Count
 			require.Equal(t, want, tt.got, "%v %v", callers, identities)
 		}
+		var want []int
+		var of []commonv1.ObjectRef
+		for i, workload := range inv.Workloads {
+			if SelectsWorkload(callers, workload.Spec.Kubernetes) {
+				want = append(want, i)
+				if !slices.Contains(of, workload.Spec.Mesh) {
+					of = append(of, workload.Spec.Mesh)
+				}
+			}
+		}
+		require.ElementsMatch(t, want, inv.Callers(callers), "%v", callers)
+		require.IsIncreasing(t, append([]int{-2, -1}, inv.Callers(callers)...))
+		require.ElementsMatch(t, of, inv.MeshesOfCallers(callers), "%v", callers)
 	}
 	require.Positive(t, hits)
 }

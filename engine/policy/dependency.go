@@ -109,12 +109,8 @@ func (d *dependencies) newBinding(env *environment, ref snapshot.Ref, o *enterpr
 		return b
 	}
 	gateways, imports := false, false
-	for i, workload := range env.inv.Workloads {
-		k := workload.Spec.Kubernetes
-		if k == nil || !inventory.SelectsWorkload(o.Spec.SourceSelectors, k) {
-			continue
-		}
-		imports = imports || env.importsDeclared(workload)
+	for _, i := range env.inv.Callers(o.Spec.SourceSelectors) {
+		imports = imports || env.importsDeclared(env.inv.Workloads[i])
 		if d.pods.gateways[i] {
 			gateways = true
 			continue
