@@ -353,6 +353,7 @@ func (w *randomWorld) changeVirtualMesh() {
 	default:
 		vm.Spec.Meshes = vm.Spec.Meshes[:2]
 	}
+	w.declareFederation(vm.Spec.Federation)
 	w.meshes = []*networkingv1.VirtualMesh{vm}
 }
 

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/explain"
 )
 
 // askDestinations asks for the destinations of a policy.
@@ -171,9 +174,25 @@ func (s *Session) askFederation() error {
 	case "all":
 		s.record("federate", "all")
 	case "matcher":
-		return s.askMatcher("federate", "services", false)
+		if err := s.askMatcher("federate", "services", false); err != nil {
+			return err
+		}
+	default:
+		return nil
 	}
-	return nil
+	return s.askFederationMode()
+}
+
+// askFederationMode proposes to import only what is declared where proxies would hold a lot otherwise.
+func (s *Session) askFederationMode() error {
+	most := s.Catalog.mostOfOthers(s.Answers["mesh"])
+	if most <= explain.ManyEntries || s.Form.isSet("federation.mode", s.Answers) {
+		return nil
+	}
+	return s.choose("federation-mode", fmt.Sprintf("Each proxy would hold up to %d services of other meshes. Which of them should a mesh import?", most), []Option{
+		{string(networkingv1.FederationModeDeclared), "those that ServiceDependencies and policies of the mesh name (DECLARED)"},
+		{string(networkingv1.FederationModeAll), "all of them (ALL)"},
+	}, string(networkingv1.FederationModeDeclared))
 }
 
 func askTrafficPolicy(s *Session) error {

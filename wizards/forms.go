@@ -110,6 +110,7 @@ func VirtualMesh() *Form {
 	add("federate-destination", selected+".kubeServiceRefs.services", "other meshes can reach this service, as name.namespace.cluster", each("service", parseService, formatService))
 	f.Fields = append(f.Fields, matcherFields("federate", selected+".kubeServiceMatcher", "other meshes can reach services", true)...)
 	add("federate-to", "federation.selectors[0].meshes", "only this mesh can reach them, as namespace/name", each("mesh", parseObject, formatObject))
+	add("federation-mode", "federation.mode", "of these, what a mesh imports: ALL, or only what is DECLARED to be called", text("mode"))
 	add("flat-network", "federation.flatNetwork", "pods reach pods of other clusters without gateways", boolean())
 	add("hostname-suffix", "federation.hostnameSuffix", "suffix of host names in other meshes (default: global)", text("suffix"))
 	add("global-access", "globalAccessPolicy", "reject calls that no AccessPolicy allows: MESH_DEFAULT, ENABLED, DISABLED", text("setting"))

@@ -32,6 +32,26 @@ func (c *Catalog) services() []*discoveryv1.KubeService {
 	return out
 }
 
+// mostOfOthers is how many services of other clusters a proxy can be made to hold if some meshes, as namespace/name, see all
+// services of each other.
+func (c *Catalog) mostOfOthers(meshes []string) int {
+	services, most := map[string]int{}, 0
+	for _, k := range c.services() {
+		services[k.Ref.ClusterName]++
+	}
+	all, seen := 0, map[string]bool{}
+	for _, m := range c.Plan.Meshes {
+		if slices.Contains(meshes, m.Ref.Namespace+"/"+m.Ref.Name) && !seen[m.Cluster] {
+			seen[m.Cluster] = true
+			all += services[m.Cluster]
+		}
+	}
+	for cluster := range seen {
+		most = max(most, all-services[cluster])
+	}
+	return most
+}
+
 func serviceName(k *discoveryv1.KubeService) string {
 	return k.Ref.Name + "." + k.Ref.Namespace + "." + k.Ref.ClusterName
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/check"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/kube"
@@ -206,7 +207,7 @@ func (o *Options) check(ctx context.Context) (*explain.Checkup, error) {
 		if err != nil {
 			return nil, err
 		}
-		return read.Index(nil).Checkup(&explain.CheckFacts{Now: o.Source.Factory.Now(), Offline: true}), nil
+		return read.Index(nil).Checkup(&explain.CheckFacts{Now: o.Source.Factory.Now(), Offline: true, Translate: engine.Translate}), nil
 	}
 	management, err := o.Source.Management()
 	if err != nil {
@@ -249,6 +250,7 @@ func Checkup(ctx context.Context, management reading.Management, options check.O
 	if options.Proxies > 0 {
 		facts.Proxies = check.Sample(ctx, index, options)
 	}
+	facts.Translate = engine.Translate
 	return index.Checkup(facts), nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -207,6 +208,11 @@ func describeRun(ctx context.Context, opts *Options) error {
 		return err
 	}
 	answer := index.Describe(ref)
+	if vm, ok := answer.(*explain.VirtualMesh); ok {
+		if vm.Modes, err = explain.FederationSizes(index, ref, engine.Translate); err != nil {
+			return err
+		}
+	}
 	return opts.Output.Print(opts.Streams.Out, answer, func(out io.Writer) error {
 		page := answer.Page()
 		page.NotRead = index.NotRead()

@@ -56,9 +56,50 @@ them with "meshctl why --proxy".`
 const glooMeshIntro = `Where meshctl deliberately differs from Gloo Mesh 1.x. Its API and its manifests
 are the same; the behaviour below is not.`
 
+const federationIntro = `spec.federation of a VirtualMesh makes services reachable from other members.
+Its selectors say which services may be imported where. Its mode says which of
+them a member does import:
+
+  ALL        all of them. It is the default. The proxies of each member hold all
+             services of all others, which grows with the square of the members.
+  DECLARED   those that somebody declared to be called. Without selectors, all
+             services may be imported.
+
+With DECLARED, a member imports a service if one of these declares it:
+
+  ServiceDependency  It selects a workload of the member, which may be a
+                     gateway, and the service. Without destinationSelectors,
+                     that is every service. It also limits the proxies of the
+                     workload to what its ServiceDependencies name.
+  TrafficPolicy      It is about requests of callers in the member, for a
+                     service that they know, and shifts or mirrors them to this
+                     one. A target stays imported until its route is gone.
+  TrafficPolicy,     It names both sides: the service in kubeServiceRefs, and
+  AccessPolicy       the cluster of the member in clusters of sourceSelector,
+                     or in clusterName of a service account.
+  selectors          One element has both destinationSelectors and meshes.
+
+These declare nothing: policies that select services or callers by labels or
+namespaces, as they are rules for whoever calls; and routes that were written by
+hand, as their authors decide about their namespace only, and not about what all
+proxies of the mesh hold.
+
+A VirtualDestination needs no import of the services behind it. It has an entry
+of its own, with their gateways or pods.
+
+An edit withdraws an import at once. What goes because something is missing,
+such as the workloads of a ServiceDependency, goes after
+spec.withdrawals.gracePeriod of the Settings.
+
+  meshctl why CALLER SERVICE         which declaration is missing, as a manifest
+  meshctl describe destination NAME  which members import it, because of what
+  meshctl describe virtualmesh NAME  what a proxy holds with each of the modes
+  meshctl plan -f FILE               what an edit of the mode would withdraw`
+
 func topics() []topic {
 	return []topic{
 		{name: "exit-codes", short: "What the exit codes mean", intro: cmdutil.ExitCodesHelp},
+		{name: "federation", short: "Which services a mesh imports, and what declares that", intro: federationIntro},
 		{
 			name: "gloo-mesh", short: "Where meshctl differs from Gloo Mesh 1.x",
 			intro: glooMeshIntro, header: []string{"Field or case", "Gloo Mesh 1.x", "meshctl"}, sections: differenceSections,

@@ -46,7 +46,7 @@ func (x *Index) Checkup(facts *CheckFacts) *Checkup {
 	}
 	k.issues = x.Issues()
 	if facts.Offline {
-		return NewCheckupOf(k.clusters(), k.meshes(), k.gateways(), k.trust(), k.policies(), k.drift(), k.others())
+		return NewCheckupOf(k.clusters(), k.meshes(), k.gateways(), k.federation(), k.trust(), k.policies(), k.drift(), k.others())
 	}
 	categories := []CheckCategory{k.management()}
 	for i := range facts.Clusters {
@@ -54,7 +54,7 @@ func (x *Index) Checkup(facts *CheckFacts) *Checkup {
 			categories = append(categories, k.cluster(c))
 		}
 	}
-	return NewCheckupOf(append(categories, k.meshes(), k.gateways(), k.trust(), k.policies(), k.drift(), k.proxies(), k.leftovers(), k.others())...)
+	return NewCheckupOf(append(categories, k.meshes(), k.gateways(), k.federation(), k.trust(), k.policies(), k.drift(), k.proxies(), k.leftovers(), k.others())...)
 }
 
 // Input is what the answers follow from.

@@ -27,6 +27,8 @@ type Destination struct {
 	Federation *Federation `json:"federation,omitempty"`
 	// NotFederated says why not, although a VirtualMesh selects it; empty if none does.
 	NotFederated string `json:"notFederated,omitempty"`
+	// NotImportedBy are the meshes that could import it, and do not because nothing declares that their callers need it.
+	NotImportedBy []snapshot.Ref `json:"notImportedBy,omitempty"`
 	// Traffic are the TrafficPolicies that select it: those in force first, in
 	// order of precedence, then those that were refused.
 	Traffic []AppliedPolicy `json:"trafficPolicies"`
@@ -57,6 +59,8 @@ type Federation struct {
 	Hostname string         `json:"hostname"`
 	Address  string         `json:"address"`
 	To       []snapshot.Ref `json:"to"`
+	// ImportedBy says because of what each of To imports it, where that has to be declared.
+	ImportedBy []Import `json:"importedBy,omitempty"`
 	// Flat networks need no gateway.
 	Flat bool `json:"flatNetwork,omitempty"`
 	// Limited: gateways of both meshes end the TLS sessions, and check callers.
@@ -109,10 +113,10 @@ func (x *Index) destination(d *snapshot.DestinationPlan) *Destination {
 		}
 	}
 	out.Answer = x.answer(d, &out.Access)
-	out.NotFederated = d.NotFederated()
+	out.NotFederated, out.NotImportedBy = d.NotFederated(), notImportedBy(d)
 	if f := d.Federation; f != nil {
 		out.Federation = &Federation{Hostname: f.Hostname, Address: f.Address, Flat: f.Flat, Limited: f.Limited, Origin: f.Origin,
-			Answers: d.Mesh.Identities(d.Destination.Spec.KubeService)}
+			ImportedBy: importsOf(f), Answers: d.Mesh.Identities(d.Destination.Spec.KubeService)}
 		for _, m := range f.To {
 			out.Federation.To = append(out.Federation.To, m.Ref)
 		}
@@ -244,6 +248,9 @@ func (d *Destination) federationSection() Section {
 		if len(d.Failovers) > 0 {
 			text = "Not federated: other meshes can call it only through the VirtualDestinations below."
 		}
+		if len(d.NotImportedBy) > 0 {
+			text += " " + d.notImportedText() + "."
+		}
 		if d.NotFederated != "" {
 			text += " A VirtualMesh selects it, but " + d.NotFederated + "."
 		}
@@ -252,6 +259,9 @@ func (d *Destination) federationSection() Section {
 	to := make([]string, len(f.To))
 	for i, ref := range f.To {
 		to[i] = shortName(ref)
+		if f.ImportedBy != nil {
+			to[i] += " (" + needText(f.ImportedBy[i].By) + ")"
+		}
 	}
 	through := "east-west gateway, which balances connections, not requests"
 	switch {
@@ -262,7 +272,7 @@ func (d *Destination) federationSection() Section {
 	}
 	return facts("Federation",
 		[2]string{"Host", f.Hostname}, [2]string{"Address", f.Address}, [2]string{"To", strings.Join(to, ", ")},
-		[2]string{"Through", through}, [2]string{"Answered by", answeredBy(f.Answers)}, [2]string{"By", kindAndName(f.Origin.Ref)},
+		[2]string{"Not imported", d.notImportedText()}, [2]string{"Through", through}, [2]string{"Answered by", answeredBy(f.Answers)}, [2]string{"By", kindAndName(f.Origin.Ref)},
 	)
 }
 

@@ -33,6 +33,9 @@ func (x *Index) Plan(translate func(*snapshot.Input) *snapshot.State, edits []Ed
 	}
 	after := New(translate(input))
 	out, err := newPlanned(x, after, planned)
+	if err == nil {
+		err = out.compareModes(x, after, translate)
+	}
 	return out, after, err
 }
 

@@ -140,6 +140,7 @@ func Effects(before, after *Index) []Effect {
 	e.hosts()
 	e.trust()
 	e.sizes()
+	e.list = gather(e.list)
 	slices.SortStableFunc(e.list, func(a, b Effect) int { return a.compare(&b) })
 	return e.list
 }
@@ -181,21 +182,32 @@ func (e *effects) reach(ref snapshot.Ref, was, is *snapshot.DestinationPlan) {
 	had, has := federatedTo(was), federatedTo(is)
 	for _, mesh := range has {
 		if !slices.Contains(had, mesh) {
-			e.add(Effect{Kind: EffectReach, On: ref, From: []snapshot.Ref{mesh}, What: "can be called", After: "as " + is.Federation.Hostname})
+			e.add(Effect{Kind: EffectReach, On: ref, From: []snapshot.Ref{mesh}, What: "can be called", After: nameAt(is, mesh)})
 		}
 	}
 	for _, mesh := range had {
 		if !slices.Contains(has, mesh) {
-			e.add(Effect{Kind: EffectReach, On: ref, From: []snapshot.Ref{mesh}, What: "can be called", Before: "as " + was.Federation.Hostname, Harm: true})
+			e.add(Effect{Kind: EffectReach, On: ref, From: []snapshot.Ref{mesh}, What: "can be called", Before: nameAt(was, mesh), Harm: true})
 		}
 	}
+}
+
+// nameAt is the name by which callers in a mesh know a service, and because of what.
+func nameAt(d *snapshot.DestinationPlan, mesh snapshot.Ref) string {
+	text := "as " + d.Federation.Hostname
+	for i, to := range d.Federation.To {
+		if to.Ref == mesh && d.Federation.ImportedBy != nil {
+			text += ", " + needText(d.Federation.ImportedBy[i])
+		}
+	}
+	return text
 }
 
 // gone is about a service that is no longer there: other meshes lose it.
 func (e *effects) gone(ref snapshot.Ref, was *snapshot.DestinationPlan) {
 	for _, mesh := range federatedTo(was) {
 		if e.after.meshes[mesh] != nil {
-			e.add(Effect{Kind: EffectReach, On: ref, From: []snapshot.Ref{mesh}, What: "can be called", Before: "as " + was.Federation.Hostname, Harm: true})
+			e.add(Effect{Kind: EffectReach, On: ref, From: []snapshot.Ref{mesh}, What: "can be called", Before: nameAt(was, mesh), Harm: true})
 		}
 	}
 }

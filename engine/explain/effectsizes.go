@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -63,6 +64,10 @@ func trustOf(m *snapshot.MeshPlan) string {
 // sizes compares how much proxies hold because of federation.
 func (e *effects) sizes() {
 	before, after := e.before.loads(), e.after.loads()
+	if !maps.Equal(before, after) {
+		addBytes(before, e.before)
+		addBytes(after, e.after)
+	}
 	for _, ref := range sortedRefs(union(before, after)) {
 		was, is := before[ref], after[ref]
 		if was == is {
@@ -73,17 +78,30 @@ func (e *effects) sizes() {
 }
 
 // size is what federation adds to each proxy of a mesh.
-type size struct{ services, endpoints int }
+type size struct{ services, endpoints, bytes int }
+
+// addBytes adds the estimated bytes to what the proxies of meshes hold.
+func addBytes(to map[snapshot.Ref]size, x *Index) {
+	bytes := federatedBytes(x.state)
+	for mesh, s := range to {
+		s.bytes = bytes[mesh]
+		to[mesh] = s
+	}
+}
 
 func (s size) text() string {
-	return fmt.Sprintf("%s and %s", snapshot.Count(s.services, "service"), strconv.Itoa(s.endpoints)+verb(s.endpoints, " endpoint", " endpoints"))
+	text := fmt.Sprintf("%s and %s", snapshot.Count(s.services, "service"), strconv.Itoa(s.endpoints)+verb(s.endpoints, " endpoint", " endpoints"))
+	if s.bytes > 0 {
+		text += ", about " + bytesText(s.bytes)
+	}
+	return text
 }
 
 func (x *Index) loads() map[snapshot.Ref]size {
 	out := map[snapshot.Ref]size{}
 	for _, v := range x.state.Plan.VirtualMeshes {
 		for _, load := range v.Loads {
-			out[load.Mesh] = size{load.ServiceEntries, load.Endpoints}
+			out[load.Mesh] = size{services: load.ServiceEntries, endpoints: load.Endpoints}
 		}
 	}
 	return out

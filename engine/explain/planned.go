@@ -61,6 +61,24 @@ func newPlanned(before, after *Index, changes []PlannedChange) (*Planned, error)
 	return out, nil
 }
 
+// compareModes notes what proxies hold with each mode of federation, where that changes.
+func (p *Planned) compareModes(before, after *Index, translate func(*snapshot.Input) *snapshot.State) error {
+	for _, ref := range sortedRefs(after.virtualMeshes) {
+		was := before.virtualMeshes[ref]
+		if was != nil && slices.Equal(was.Loads, after.virtualMeshes[ref].Loads) {
+			continue
+		}
+		modes, err := FederationSizes(after, ref, translate)
+		if err != nil {
+			return err
+		}
+		if len(modes) > 0 {
+			p.Notes = append(p.Notes, "VirtualMesh "+shortName(ref)+" has each proxy hold, of other meshes, at most "+modesText(modes))
+		}
+	}
+	return nil
+}
+
 func count(out *snapshot.Output) map[string]int {
 	counts := map[string]int{}
 	for o := range out.Written {

@@ -25,6 +25,10 @@ type VirtualMesh struct {
 	CommonTrust *Trust `json:"commonTrust,omitempty"`
 	// HostnameSuffix ends the names of federated services.
 	HostnameSuffix string `json:"hostnameSuffix"`
+	// Mode says which services members import; empty if the VirtualMesh has no federation.
+	Mode networkingv1.FederationMode `json:"federationMode,omitempty"`
+	// Modes compare what proxies hold with each mode; nil if that was not asked. See FederationSizes.
+	Modes []ModeSize `json:"modes,omitempty"`
 	// Federated are the services that members see of each other, ascending.
 	Federated []Federated      `json:"federated"`
 	Issues    []snapshot.Issue `json:"issues"`
@@ -61,6 +65,8 @@ type Federated struct {
 	Hostname    string         `json:"hostname"`
 	Address     string         `json:"address"`
 	To          []snapshot.Ref `json:"to"`
+	// ImportedBy says because of what each of To imports it, where that has to be declared.
+	ImportedBy []Import `json:"importedBy,omitempty"`
 }
 
 func (x *Index) virtualMesh(v *snapshot.VirtualMeshPlan) *VirtualMesh {
@@ -72,6 +78,9 @@ func (x *Index) virtualMesh(v *snapshot.VirtualMeshPlan) *VirtualMesh {
 	if f := spec.Federation; f != nil && f.HostnameSuffix != "" {
 		out.HostnameSuffix = f.HostnameSuffix
 	}
+	if spec.Federation != nil {
+		out.Mode = modeOfFederation(v)
+	}
 	if x.trustStatus(v).Stage != "" {
 		out.CommonTrust = x.trust(v)
 	}
@@ -82,7 +91,7 @@ func (x *Index) virtualMesh(v *snapshot.VirtualMeshPlan) *VirtualMesh {
 		if d.Federation == nil || d.Federation.Origin.Ref != v.Ref {
 			continue
 		}
-		federated := Federated{Destination: d.Ref, Hostname: d.Federation.Hostname, Address: d.Federation.Address}
+		federated := Federated{Destination: d.Ref, Hostname: d.Federation.Hostname, Address: d.Federation.Address, ImportedBy: importsOf(d.Federation)}
 		for _, m := range d.Federation.To {
 			federated.To = append(federated.To, m.Ref)
 		}
@@ -164,6 +173,14 @@ func (l *Load) String() string {
 	return snapshot.Count(l.ServiceEntries, "service") + ", " + snapshot.Count(l.Endpoints, "endpoint")
 }
 
+// importsText says what members import, if that has to be declared.
+func (v *VirtualMesh) importsText() string {
+	if v.Mode != networkingv1.FederationModeDeclared {
+		return ""
+	}
+	return "what ServiceDependencies and policies of each mesh name (mode DECLARED)"
+}
+
 // Page implements Description.
 func (v *VirtualMesh) Page() Page {
 	members := Section{Title: "Members", Header: []string{"MESH", "STATE", "CLUSTER", "GATEWAYS", "TRUSTED ROOTS", "ADDED TO EACH PROXY", "UNREACHABLE"}}
@@ -200,11 +217,15 @@ func (v *VirtualMesh) Page() Page {
 		facts("",
 			[2]string{"State", string(v.State)}, [2]string{"Global access", string(v.GlobalAccess)},
 			[2]string{"Trust", v.Trust}, [2]string{"Host suffix", v.HostnameSuffix},
+			[2]string{"Imports", v.importsText()},
 		),
 		members,
 	}
 	if v.CommonTrust != nil {
 		sections = append(sections, v.CommonTrust.inDescription()...)
+	}
+	if len(v.Modes) > 0 {
+		sections = append(sections, modesSection(v.Modes))
 	}
 	if len(open.Rows) > 0 {
 		sections = append(sections, open)

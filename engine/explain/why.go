@@ -43,6 +43,9 @@ type Why struct {
 	Verdict  Verdict `json:"verdict"`
 	// Reason is the verdict in a sentence, with what it follows from.
 	Reason string `json:"reason"`
+	// Declaration is the manifest of a ServiceDependency, as JSON, because of which the callers' mesh imports the service; empty
+	// if that is not what is missing.
+	Declaration string `json:"declaration,omitempty"`
 	// Route is the one that the requests take; nil if no policy routes them.
 	Route *Route `json:"route,omitempty"`
 	// Settings hold for all requests to the service.
@@ -197,6 +200,9 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 		return
 	case !reaches(q.mesh, d):
 		out.Verdict, out.Reason = Unreachable, q.unknownHost(d)
+		if d.NotFederated() == "" && d.NotImported(q.mesh) {
+			out.Declaration = declaration(q, d)
+		}
 		return
 	}
 	out.Host = hostFrom(q.mesh, d)
@@ -341,6 +347,8 @@ func (q *query) unknownHost(d *snapshot.DestinationPlan) string {
 	why := d.NotFederated()
 	switch {
 	case why != "":
+	case d.NotImported(q.mesh):
+		why = undeclared(q, d)
 	case q.mesh.VirtualMesh == nil:
 		why = "mesh " + q.mesh.Ref.Name + " is in no VirtualMesh; join it with that of the service: meshctl create virtualmesh"
 	case q.mesh.VirtualMesh != d.Mesh.VirtualMesh:

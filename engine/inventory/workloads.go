@@ -1,7 +1,9 @@
 package inventory
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
@@ -215,5 +217,38 @@ func (inv *Inventory) listWorkloads(meshes map[commonv1.ObjectRef]bool, all bool
 			}
 		}
 	}
+	return out
+}
+
+// Callers lists the indexes of the workloads that any selector of a ServiceDependency matches, ascending; no selectors match all.
+func (inv *Inventory) Callers(selectors []commonv1.WorkloadSelector) []int {
+	where := workloadScopes(selectors)
+	all := len(selectors) == 0 || !where.limited()
+	among := inv.workloadIndex.indexes(func(b *bucket) bool { return all || where.include(b.namespace) })
+	return slices.DeleteFunc(among, func(at int) bool { return !SelectsWorkload(selectors, inv.Workloads[at].Spec.Kubernetes) })
+}
+
+// MeshesOfCallers lists the meshes with workloads that any selector of a ServiceDependency matches, ascending; no selectors
+// match all.
+func (inv *Inventory) MeshesOfCallers(selectors []commonv1.WorkloadSelector) []commonv1.ObjectRef {
+	where := workloadScopes(selectors)
+	all := len(selectors) == 0 || !where.limited()
+	found := map[commonv1.ObjectRef]bool{}
+	for i := range inv.workloadIndex {
+		b := &inv.workloadIndex[i]
+		if found[b.mesh] || !all && !where.include(b.namespace) {
+			continue
+		}
+		found[b.mesh] = slices.ContainsFunc(b.members, func(at int) bool { return SelectsWorkload(selectors, inv.Workloads[at].Spec.Kubernetes) })
+	}
+	var out []commonv1.ObjectRef
+	for mesh, calls := range found {
+		if calls && mesh.Name != "" {
+			out = append(out, mesh)
+		}
+	}
+	slices.SortFunc(out, func(a, b commonv1.ObjectRef) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
 	return out
 }

@@ -3,6 +3,7 @@ package inventory
 import (
 	"fmt"
 	"math/rand"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -103,6 +104,25 @@ func TestWorkloadsAreFoundByPlace(t *testing.T) {
 			hits += want.Count
 			require.Equal(t, want, tt.got, "%v %v", callers, identities)
 		}
+		requireCallers(t, inv, callers)
 	}
 	require.Positive(t, hits)
+}
+
+// requireCallers compares the callers that are found by place with those that are found by looking everywhere.
+func requireCallers(t *testing.T, inv *Inventory, selectors []commonv1.WorkloadSelector) {
+	t.Helper()
+	var want []int
+	var of []commonv1.ObjectRef
+	for i, workload := range inv.Workloads {
+		if SelectsWorkload(selectors, workload.Spec.Kubernetes) {
+			want = append(want, i)
+			if !slices.Contains(of, workload.Spec.Mesh) {
+				of = append(of, workload.Spec.Mesh)
+			}
+		}
+	}
+	require.ElementsMatch(t, want, inv.Callers(selectors), "%v", selectors)
+	require.IsIncreasing(t, append([]int{-2, -1}, inv.Callers(selectors)...))
+	require.ElementsMatch(t, of, inv.MeshesOfCallers(selectors), "%v", selectors)
 }

@@ -46,7 +46,7 @@ func accessWorld() *environment {
 		found = append(found, d)
 	}
 	env := &environment{inv: inventory.New(found, nil)}
-	env.topology = virtualmesh.New(env.inv, nil, nil, virtualmesh.Scope{}, []*snapshot.Dialect{istio.Renderer{}.Dialect()}, virtualmesh.Addresses{}, virtualmesh.TrustFacts{}, nil)
+	env.topology = virtualmesh.New(env.inv, nil, nil, virtualmesh.Scope{}, []*snapshot.Dialect{istio.Renderer{}.Dialect()}, virtualmesh.Addresses{}, virtualmesh.TrustFacts{}, nil, nil)
 	return env
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -107,12 +108,9 @@ func (d *dependencies) newBinding(env *environment, ref snapshot.Ref, o *enterpr
 	if !env.scope.Counts(o.Namespace) {
 		return b
 	}
-	gateways := false
-	for i, workload := range env.inv.Workloads {
-		k := workload.Spec.Kubernetes
-		if k == nil || !inventory.SelectsWorkload(o.Spec.SourceSelectors, k) {
-			continue
-		}
+	gateways, imports := false, false
+	for _, i := range env.inv.Callers(o.Spec.SourceSelectors) {
+		imports = imports || env.importsDeclared(env.inv.Workloads[i])
 		if d.pods.gateways[i] {
 			gateways = true
 			continue
@@ -121,12 +119,18 @@ func (d *dependencies) newBinding(env *environment, ref snapshot.Ref, o *enterpr
 	}
 	switch {
 	case len(b.workloads) > 0:
+	case gateways && imports: // what their mesh imports follows from it
 	case gateways:
 		add(snapshot.Warnf(snapshot.SelectsNothing, "select workloads with sidecars; gateways are configured with every service",
 			"sourceSelectors match only gateways").At("sourceSelectors"))
 	default:
 		add(snapshot.Warnf(snapshot.SelectsNothing, "correct sourceSelectors, or start the workloads; `meshctl describe workload` lists those there are",
 			"sourceSelectors match no workload").At("sourceSelectors"))
+	}
+	if b.everything && imports {
+		add(snapshot.Warnf(snapshot.LimitsNothing, "name the destinations that the workloads call in destinationSelectors",
+			"destinationSelectors is empty, which means all: the meshes of the workloads import every service, and their proxies are configured with it").At("destinationSelectors"))
+		return b
 	}
 	if b.everything {
 		add(snapshot.Warnf(snapshot.LimitsNothing, "name the destinations that the workloads call in destinationSelectors",
@@ -138,6 +142,12 @@ func (d *dependencies) newBinding(env *environment, ref snapshot.Ref, o *enterpr
 	b.issues = append(b.issues, env.inv.SelectionIssues(ref, "destinationSelectors", selected, missing)...)
 	b.issues = append(b.issues, env.unreachableIssues(b)...)
 	return b
+}
+
+// importsDeclared reports whether the mesh of a workload imports what is declared only.
+func (env *environment) importsDeclared(w *discoveryv1.Workload) bool {
+	mesh := env.topology.Mesh(w.Spec.Mesh)
+	return mesh != nil && mesh.VirtualMesh != nil && virtualmesh.Declares(mesh.VirtualMesh)
 }
 
 // unreachableIssues warns of Destinations that a ServiceDependency names and that the

@@ -58,6 +58,7 @@
 // ServiceDependencies:
 //
 //	dependency.go  what one selects
+//	declared.go    what VirtualMeshes import that import only what is declared
 //	podgroups.go   workloads whose pods one selector selects
 //	egress.go      what proxies are configured with
 //

@@ -33,6 +33,7 @@ type Planner struct {
 	virtualDestinations virtualDestinationStates
 	plan                *snapshot.Plan
 
+	declared     declared
 	dependencies dependencies
 	handWritten  map[string]*handWritten
 	services     map[string]*clusterServices
@@ -67,6 +68,8 @@ type inputs struct {
 	// addresses are those of all stored Destinations and VirtualDestinations.
 	addresses virtualmesh.Addresses
 	trust     virtualmesh.TrustFacts
+	// needs are what VirtualMeshes import that import only what is declared; nil if there are none.
+	needs *virtualmesh.Needs
 }
 
 // reconciler makes one Plan.
@@ -146,22 +149,24 @@ func (last *inputs) next(in *snapshot.Input, discovered []*snapshot.Discovered) 
 func (r *reconciler) updateEnvironment(in *snapshot.Input) {
 	was, old := &r.last, r.env
 	sameThings := old != nil && slices.Equal(was.discovered, r.next.discovered) && slices.Equal(was.domains, r.next.domains)
-	if sameThings && slices.Equal(was.virtualMeshes, r.next.virtualMeshes) && was.settings == r.next.settings && was.scope.Equal(&r.next.scope) &&
+	var inv *inventory.Inventory
+	if sameThings {
+		inv = old.inv
+	} else {
+		inv = inventory.New(r.next.discovered, in.Clusters)
+	}
+	r.next.needs = updateNeeds(r, inv)
+	if sameThings && was.needs == r.next.needs && slices.Equal(was.virtualMeshes, r.next.virtualMeshes) && was.settings == r.next.settings && was.scope.Equal(&r.next.scope) &&
 		slices.Equal(was.externals, r.next.externals) && was.trust.Same(r.next.trust) && r.keepsAddresses() {
 		return
 	}
 	r.rebuilt = true
-	env := &environment{scope: r.next.scope}
+	env := &environment{inv: inv, scope: r.next.scope}
 	var previous *virtualmesh.Topology
 	if old != nil {
 		previous = old.topology
 	}
-	if sameThings {
-		env.inv = old.inv
-	} else {
-		env.inv = inventory.New(r.next.discovered, in.Clusters)
-	}
-	env.topology = virtualmesh.New(env.inv, r.next.virtualMeshes, r.next.settings, r.next.scope, r.Dialects, r.next.addresses, r.next.trust, previous)
+	env.topology = virtualmesh.New(env.inv, r.next.virtualMeshes, r.next.settings, r.next.scope, r.Dialects, r.next.addresses, r.next.trust, r.next.needs, previous)
 	env.accounts = newAccounts(env.inv, env.topology)
 	if sameThings {
 		env.shared = old.shared

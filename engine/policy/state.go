@@ -82,6 +82,7 @@ type targetInputs struct {
 	mesh        *snapshot.MeshPlan
 	federation  *snapshot.Federation
 	leftOut     snapshot.Unfederated
+	offered     *snapshot.Offer
 	fqdn        string
 }
 
@@ -93,7 +94,7 @@ func (a *destinationInputs) same(b *destinationInputs) bool {
 
 func (env *environment) targetInputs(i int) targetInputs {
 	d := env.inv.Destinations[i]
-	p := targetInputs{destination: d, mesh: env.topology.MeshOf(d), federation: env.topology.Federation(i), leftOut: env.topology.LeftOut(i)}
+	p := targetInputs{destination: d, mesh: env.topology.MeshOf(d), federation: env.topology.Federation(i), leftOut: env.topology.LeftOut(i), offered: env.topology.Offered(i)}
 	if d.Spec.KubeService != nil {
 		p.fqdn = env.inv.LocalFQDN(d.Spec.KubeService.Ref)
 	}
@@ -148,7 +149,7 @@ func (env *environment) planDestination(i int, s *destinationState, required []s
 	at := &s.inputs
 	plan := &snapshot.DestinationPlan{
 		Ref: inventory.DestinationRef(at.destination), Destination: at.destination, Mesh: at.mesh, LocalFQDN: at.fqdn,
-		Federation: at.federation, LeftOut: at.leftOut, Access: s.rules, Grants: s.granted,
+		Federation: at.federation, LeftOut: at.leftOut, Offered: at.offered, Access: s.rules, Grants: s.granted,
 	}
 	if s.accepted != nil {
 		plan.Traffic = s.accepted.applied

@@ -20,6 +20,8 @@ type DestinationPlan struct {
 	// LeftOut says why there is no Federation although a VirtualMesh selects the service;
 	// zero if there is, or if none does.
 	LeftOut Unfederated
+	// Offered is where a VirtualMesh in mode DECLARED lets it be imported; nil without one.
+	Offered *Offer
 	// Views are how its own mesh reaches it (always first), and how each mesh does
 	// that it is federated to and that needs configuration of its own.
 	Views []*View
@@ -91,6 +93,8 @@ type Federation struct {
 	Address string
 	// To are the meshes, ascending by Ref.
 	To []*MeshPlan
+	// ImportedBy is what declares that the callers of each of To need it, by index; nil if nothing has to.
+	ImportedBy [][]Origin
 	// Flat: pods are reached without gateways.
 	Flat bool
 	// Limited: callers connect to gateways of their own mesh, these to gateways of the

@@ -12,6 +12,8 @@
 //	selectors.go    issues about the selectors of a VirtualMesh
 //
 //	federation.go   which service is visible in which mesh
+//	needs.go        what callers were declared to need
+//	declared.go     which service is imported where that has to be declared
 //	budget.go       which services are left out because there are too many
 //	budgetissues.go issues about them
 //	limits.go       how many there may be

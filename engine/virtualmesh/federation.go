@@ -16,7 +16,7 @@ import (
 
 // federate decides for every Destination which other meshes see it. Equal federations
 // of the last Topology are reused.
-func (t *Topology) federate(stored Addresses, before *Topology) {
+func (t *Topology) federate(needs *Needs, stored Addresses, before *Topology) {
 	earlier := map[string]*snapshot.Federation{}
 	if before != nil {
 		for i, f := range before.federations {
@@ -55,6 +55,7 @@ func (t *Topology) federate(stored Addresses, before *Topology) {
 		t.federations[i] = f
 	}
 	reportAmbient(t)
+	importDeclared(t, byVM, needs, before)
 	t.keepToLimits(stored)
 	var addresses []string
 	addresses, t.addresses = t.addressesOf(stored)
@@ -147,8 +148,12 @@ func newExporter(plan *snapshot.VirtualMeshPlan) *exporter {
 		}
 		e.rules = append(e.rules, rule)
 	}
-	if len(f.Selectors) == 0 {
+	switch {
+	case len(f.Selectors) > 0:
+	case f.Permissive != nil:
 		e.rules = append(e.rules, exportRule{field: "federation.permissive"})
+	default:
+		e.rules = append(e.rules, exportRule{field: "federation.mode"})
 	}
 	for _, m := range plan.Members {
 		if canFederate(m) {
@@ -210,10 +215,6 @@ func (e *exporter) federation(d *discoveryv1.Destination, mesh *snapshot.MeshPla
 	if !slices.IsSortedFunc(to, CompareMeshes) {
 		slices.SortFunc(to, CompareMeshes)
 	}
-	var issues []snapshot.Issue
-	if slices.ContainsFunc(e.apart[mesh], func(m *snapshot.MeshPlan) bool { return slices.Contains(to, m) }) {
-		issues = e.rootIssues
-	}
 	service := d.Spec.KubeService.Ref
 	return &snapshot.Federation{
 		Hostname:  service.Name + "." + service.Namespace + ".svc." + service.ClusterName + "." + mesh.HostnameSuffix,
@@ -222,8 +223,16 @@ func (e *exporter) federation(d *discoveryv1.Destination, mesh *snapshot.MeshPla
 		Limited:   mesh.Limited,
 		KeepAlive: e.keepAlive,
 		Origin:    snapshot.Origin{Ref: e.plan.Ref, Field: field},
-		Issues:    issues,
+		Issues:    e.issuesOf(mesh, to),
 	}
+}
+
+// issuesOf are those because of which some meshes cannot call the services of a mesh.
+func (e *exporter) issuesOf(mesh *snapshot.MeshPlan, to []*snapshot.MeshPlan) []snapshot.Issue {
+	if slices.ContainsFunc(e.apart[mesh], func(m *snapshot.MeshPlan) bool { return slices.Contains(to, m) }) {
+		return e.rootIssues
+	}
+	return nil
 }
 
 // CompareMeshes orders meshes by Ref.
@@ -231,5 +240,5 @@ func CompareMeshes(a, b *snapshot.MeshPlan) int { return a.Ref.Compare(b.Ref) }
 
 func sameFederation(a, b *snapshot.Federation) bool {
 	return a.Hostname == b.Hostname && a.Address == b.Address && a.Flat == b.Flat && a.Limited == b.Limited && a.Origin == b.Origin &&
-		slices.Equal(a.To, b.To) && slices.Equal(a.Issues, b.Issues) && (a.KeepAlive == b.KeepAlive || (a.KeepAlive != nil && b.KeepAlive != nil && *a.KeepAlive == *b.KeepAlive))
+		slices.Equal(a.To, b.To) && slices.EqualFunc(a.ImportedBy, b.ImportedBy, slices.Equal) && slices.Equal(a.Issues, b.Issues) && (a.KeepAlive == b.KeepAlive || (a.KeepAlive != nil && b.KeepAlive != nil && *a.KeepAlive == *b.KeepAlive))
 }

@@ -43,16 +43,19 @@ type Topology struct {
 	unanswered map[int]snapshot.Unfederated
 	reasons    map[exceeded]string
 	selected   []*snapshot.Federation
+	// offers are by index of the Destination; nil without a VirtualMesh in mode DECLARED. offersOf are those of each mesh.
+	offers   []*snapshot.Offer
+	offersOf map[*snapshot.MeshPlan][]*snapshot.Offer
 }
 
 const defaultSuffix = "global"
 
 // New joins meshes into VirtualMeshes and federates their services. A
 // mesh belongs to the oldest VirtualMesh that names it. Settings may be nil.
-// Services keep the addresses that are stored. Meshes and federations that are the same
+// Services keep the addresses that are stored. Needs are what VirtualMeshes in mode DECLARED import, and may be nil. Meshes and federations that are the same
 // as in an earlier Topology, which may be nil, are the same objects.
 func New(
-	inv *inventory.Inventory, virtualMeshes []*networkingv1.VirtualMesh, settings *settingsv1.Settings, scope Scope, dialects []*snapshot.Dialect, stored Addresses, facts TrustFacts, before *Topology,
+	inv *inventory.Inventory, virtualMeshes []*networkingv1.VirtualMesh, settings *settingsv1.Settings, scope Scope, dialects []*snapshot.Dialect, stored Addresses, facts TrustFacts, needs *Needs, before *Topology,
 ) *Topology {
 	t := &Topology{
 		inv: inv, settings: settings, scope: scope,
@@ -73,7 +76,7 @@ func New(
 	}
 	t.addTrustDomains()
 	t.reuseMeshes(before)
-	t.federate(stored, before)
+	t.federate(needs, stored, before)
 	t.countLoads()
 	t.warnOfLoads()
 	return t
@@ -278,7 +281,7 @@ func hasPeers(plan *snapshot.VirtualMeshPlan, mesh *snapshot.MeshPlan) bool {
 
 // federates reports whether a VirtualMesh makes services visible in other meshes.
 func federates(f *networkingv1.Federation) bool {
-	return f != nil && (len(f.Selectors) > 0 || f.Permissive != nil)
+	return f != nil && (len(f.Selectors) > 0 || f.Permissive != nil || f.Mode == networkingv1.FederationModeDeclared)
 }
 
 // resolvesSuffix reports whether callers in a mesh can resolve federated names.

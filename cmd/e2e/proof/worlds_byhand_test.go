@@ -139,13 +139,25 @@ func (w *drawnWorld) httpRoute() string {
 // drawPolicies draws a VirtualMesh and policies.
 func (w *drawnWorld) drawPolicies() {
 	access := w.one("DISABLED", "DISABLED", "ENABLED", "MESH_DEFAULT")
+	mode := w.one("ALL", "ALL", "DECLARED")
 	w.management = append(w.management, fmt.Sprintf(`apiVersion: networking.mesh.gloo.solo.io/v1
 kind: VirtualMesh
 metadata: {name: both, namespace: gloo-mesh, generation: 1, creationTimestamp: "2026-01-01T00:00:00Z"}
 spec:
   meshes: [{name: istiod-istio-system-east, namespace: gloo-mesh}, {name: istiod-istio-system-west, namespace: gloo-mesh}]
-  federation: {selectors: [{}]}
-  globalAccessPolicy: %s`, access))
+  federation: {selectors: [{}], mode: %s}
+  globalAccessPolicy: %s`, mode, access))
+	if mode == "DECLARED" && w.in(70) {
+		w.management = append(w.management, fmt.Sprintf(`apiVersion: networking.enterprise.mesh.gloo.solo.io/v1beta1
+kind: ServiceDependency
+metadata: {name: drawn, namespace: gloo-mesh, generation: 1}
+spec:
+  sourceSelectors: [%s]
+  destinationSelectors: [%s]`,
+			w.one("{}", "{kubeWorkloadMatcher: {clusters: [east]}}", "{kubeWorkloadMatcher: {namespaces: [front]}}"),
+			w.one("{kubeServiceMatcher: {}}", "{kubeServiceMatcher: {namespaces: [shop]}}",
+				"{kubeServiceRefs: {services: [{name: cart, namespace: shop, clusterName: west}, {name: ledger, namespace: shop, clusterName: east}]}}")))
+	}
 	for i := range w.random.IntN(3) {
 		w.policy("TrafficPolicy", i, w.traffic())
 	}

@@ -36,6 +36,7 @@ func (Renderer) Destination(plan *snapshot.DestinationPlan, namespace string) []
 	}
 	r.serviceEntries()
 	r.authorizationPolicy()
+	r.nameDeclarations()
 	meshes := []*snapshot.MeshPlan{plan.Mesh}
 	for _, view := range plan.Views {
 		meshes = append(meshes, view.Mesh)

@@ -296,6 +296,7 @@ func virtualMeshFields() []snapshot.Support {
 			"federation.eastWestIngressGatewaySelectors.portName",
 			"federation.flatNetwork",
 			"federation.hostnameSuffix",
+			"federation.mode",
 			"federation.tcpKeepalive.interval",
 			"federation.tcpKeepalive.probes",
 			"federation.tcpKeepalive.time",

@@ -5,10 +5,29 @@ import commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 // DefaultHostnameSuffix ends the names of federated Destinations unless the VirtualMesh says otherwise.
 const DefaultHostnameSuffix = "global"
 
+// FederationMode says which of the Destinations that may be federated a member imports.
+//
+// +kubebuilder:validation:Enum=ALL;DECLARED
+type FederationMode string
+
+const (
+	// FederationModeAll: a member imports all that the selectors federate to it. The proxies of each member hold all
+	// of it, so that it grows with the square of the number of members. This is the default.
+	FederationModeAll FederationMode = "ALL"
+	// FederationModeDeclared: of that, a member imports what its callers were declared to need.
+	FederationModeDeclared FederationMode = "DECLARED"
+)
+
 // Federation makes Destinations reachable from other members of the VirtualMesh.
 type Federation struct {
-	// Selectors say what is federated to where. An omitted list federates nothing; an element {} federates everything to
-	// everywhere.
+	// Mode says which of the Destinations that the selectors federate a member imports: ALL (the default) or DECLARED.
+	// With DECLARED, a member imports a Destination of another one if a ServiceDependency selects both workloads of the
+	// member and the Destination; if a TrafficPolicy that applies to callers of the member shifts or mirrors requests to
+	// it; if a TrafficPolicy or an AccessPolicy names both sides: the cluster of the callers, and the Destination in
+	// kubeServiceRefs; or if an element of selectors has both destinationSelectors and meshes.
+	Mode FederationMode `json:"mode,omitempty"`
+	// Selectors say what is federated to where. An omitted list federates nothing with mode ALL, and whatever is declared
+	// with mode DECLARED; an element {} federates everything to everywhere.
 	// +kubebuilder:validation:MaxItems=32
 	Selectors []FederationSelector `json:"selectors,omitempty"`
 	// Permissive federates everything to everywhere, unless there are selectors. Deprecated: use selectors: [{}].
