@@ -1,0 +1,87 @@
+package engine_test
+
+import (
+	"runtime"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/enginetest"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// fleets are many clusters in one VirtualMesh, of which each has about a thousand
+// ServiceEntries for others, and the number of them. The last needs 12 GB.
+var fleets = []struct {
+	enginetest.Size
+	remoteEntries int
+}{
+	{enginetest.Size{Services: 100, Clusters: 200, FederateEvery: 20}, 199_000},
+	{enginetest.Size{Services: 100, Clusters: 1_000, FederateEvery: 100}, 999_000},
+	{enginetest.Size{Services: 300, Clusters: 1_000, FederateEvery: 300}, 999_000},
+	{enginetest.Size{Services: 1_000, Clusters: 1_000, FederateEvery: 1_000}, 999_000},
+}
+
+// BenchmarkFleet is the translation of fleets from nothing. It reports the live heap with
+// and without what was translated.
+func BenchmarkFleet(b *testing.B) {
+	for _, size := range fleets {
+		b.Run(title(size.Size), func(b *testing.B) {
+			in := enginetest.World(size.Size)
+			before := liveHeap()
+			b.ReportAllocs()
+			var state *snapshot.State
+			var translator *engine.Translator
+			for b.Loop() {
+				translator = engine.New(engine.Options{})
+				state = translator.Translate(in)
+			}
+			b.ReportMetric(before/1e6, "MB-input")
+			b.ReportMetric(liveHeap()/1e6, "MB-after")
+			require.Equal(b, size.remoteEntries, remoteEntries(state.Output))
+			runtime.KeepAlive(translator)
+		})
+	}
+}
+
+// liveHeap is how many bytes are in use after a collection.
+func liveHeap() float64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return float64(stats.HeapAlloc)
+}
+
+// BenchmarkFleetEdit is one edit of a TrafficPolicy in a fleet, and one pod that became
+// another in one cluster of it.
+func BenchmarkFleetEdit(b *testing.B) {
+	for _, size := range fleets[:3] {
+		b.Run(title(size.Size), func(b *testing.B) {
+			in := enginetest.World(size.Size)
+			in = echo(in, engine.Translate(in).Output)
+			b.Run("policy", func(b *testing.B) { benchmarkEdits(b, in, edited(in, 1), edited(in, 2)) })
+			b.Run("pod", func(b *testing.B) {
+				benchmarkEdits(b, in, podReplaced(b, in, "10.9.9.1"), podReplaced(b, in, "10.9.9.2"))
+			})
+		})
+	}
+}
+
+// podReplaced is the input with another address of the last pod of the cluster in the middle.
+func podReplaced(b *testing.B, in *snapshot.Input, address string) *snapshot.Input {
+	b.Helper()
+	c := in.Clusters[len(in.Clusters)/2]
+	pod := c.Pods[len(c.Pods)-1].DeepCopy()
+	slice := c.EndpointSlices[len(c.EndpointSlices)-1].DeepCopy()
+	require.Equal(b, pod.Name, slice.Endpoints[0].TargetRef.Name)
+	pod.Status = corev1.PodStatus{PodIP: address, Phase: corev1.PodRunning}
+	slice.Endpoints[0].Addresses = []string{address}
+	out, err := in.With(c.Name, pod)
+	require.NoError(b, err)
+	out, err = out.With(c.Name, slice)
+	require.NoError(b, err)
+	return out
+}
