@@ -46,7 +46,7 @@ func hasSettings(v *snapshot.View) bool {
 func (env *environment) viewKeys(self int, applied []snapshot.AppliedTraffic) func(*snapshot.MeshPlan) string {
 	named := []string{env.inv.Destinations[self].Spec.KubeService.Ref.ClusterName}
 	for _, a := range applied {
-		named = append(named, namedClusters(a.Spec)...)
+		named = append(named, sourceClusters(a.Spec)...)
 		for _, service := range targets(a.Spec.Policy) {
 			named = append(named, service.ClusterName)
 		}
