@@ -2,13 +2,15 @@ package engine_test
 
 import (
 	"runtime"
+	"slices"
 	"testing"
-
-	corev1 "k8s.io/api/core/v1"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/meshctl/meshctl/engine"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/enginetest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -55,19 +57,28 @@ func liveHeap() float64 {
 	return float64(stats.HeapAlloc)
 }
 
-// BenchmarkFleetEdit is one edit of a TrafficPolicy in a fleet, and one pod that became
-// another in one cluster of it.
+// BenchmarkFleetEdit is one edit in a fleet: of a TrafficPolicy on a service that all clusters
+// see, so that each of them gets another VirtualService; of one on a service that only its own
+// cluster sees; and a pod that became another.
 func BenchmarkFleetEdit(b *testing.B) {
 	for _, size := range fleets[:3] {
 		b.Run(title(size.Size), func(b *testing.B) {
 			in := enginetest.World(size.Size)
 			in = echo(in, engine.Translate(in).Output)
 			b.Run("policy", func(b *testing.B) { benchmarkEdits(b, in, edited(in, 1), edited(in, 2)) })
+			b.Run("local", func(b *testing.B) { benchmarkEdits(b, in, editedLocal(in, 1), editedLocal(in, 2)) })
 			b.Run("pod", func(b *testing.B) {
 				benchmarkEdits(b, in, podReplaced(b, in, "10.9.9.1"), podReplaced(b, in, "10.9.9.2"))
 			})
 		})
 	}
+}
+
+// editedLocal is the input with one more TrafficPolicy, on a service that is not federated.
+func editedLocal(in *snapshot.Input, attempts int32) *snapshot.Input {
+	p := enginetest.TrafficPolicy(99_999, 1, 0, time.Second)
+	p.Spec.Policy.Retries = &networkingv1.RetryPolicy{Attempts: attempts}
+	return withTraffic(in, append(slices.Clone(in.Management.TrafficPolicies), p))
 }
 
 // podReplaced is the input with another address of the last pod of the cluster in the middle.
