@@ -57,6 +57,9 @@ func (h *byHand) on(mesh *snapshot.MeshPlan) snapshot.ByHand { return h.of[mesh.
 
 // updateHandWritten inspects the clusters again whose hand-written objects changed.
 func (r *reconciler) updateHandWritten(in *snapshot.Input) {
+	if r.env != nil && r.env.byHand.refuse == in.RefuseIntersecting && r.next.sameClusters(&r.last) {
+		return
+	}
 	before := r.handWritten
 	r.handWritten = make(map[string]*handWritten, len(in.Clusters))
 	changed := r.env == nil || r.env.byHand.refuse != in.RefuseIntersecting || len(before) != len(in.Clusters)

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
@@ -39,6 +40,8 @@ type Planner struct {
 	// extended are the Destinations with routes that need filters or external
 	// services.
 	extended map[int]bool
+	// filters are the hand-written filters by mesh; nil if they were not looked for.
+	filters map[commonv1.ObjectRef]snapshot.ByHand
 	// shadowed are the issues about hand-written objects for the host names of federated Destinations.
 	shadowed map[int][]snapshot.Issue
 	// hidden are the issues about those that hide federated Destinations from callers.
@@ -52,6 +55,7 @@ type inputs struct {
 	// read is the management plane as it was read; what follows from it may have equal
 	// objects that were read before.
 	read                *snapshot.Management
+	clusters            []*snapshot.Cluster
 	discovered          []*snapshot.Discovered
 	domains             []string
 	settings            *settingsv1.Settings
@@ -113,6 +117,7 @@ func (last *inputs) next(in *snapshot.Input, discovered []*snapshot.Discovered) 
 	}
 	n := inputs{
 		read:                m,
+		clusters:            in.Clusters,
 		discovered:          discovered,
 		virtualMeshes:       reuseUnchanged(last.virtualMeshes, was.VirtualMeshes, m.VirtualMeshes, sameVirtualMesh),
 		traffic:             reuseUnchanged(last.traffic, was.TrafficPolicies, m.TrafficPolicies, sameTraffic),
@@ -122,15 +127,23 @@ func (last *inputs) next(in *snapshot.Input, discovered []*snapshot.Discovered) 
 		externals:           last.externals,
 		destinations:        m.Destinations,
 		dependencies:        reuseUnchanged(last.dependencies, was.ServiceDependencies, m.ServiceDependencies, sameDependency),
-		trust:               virtualmesh.NewTrustFacts(in),
 		scope:               virtualmesh.ScopeOf(m),
 		addresses:           virtualmesh.Addresses{Destinations: m.Destinations, VirtualDestinations: m.VirtualDestinations},
 	}
 	if !snapshot.SameSlice(last.destinations, n.destinations) {
 		n.externals = externals(last.externals, n.destinations)
 	}
-	for _, c := range in.Clusters {
-		n.domains = append(n.domains, c.Name+"="+c.DomainOrDefault())
+	if last.read != nil && slices.Equal(last.clusters, n.clusters) {
+		n.clusters, n.domains = last.clusters, last.domains
+	} else {
+		for _, c := range in.Clusters {
+			n.domains = append(n.domains, c.Name+"="+c.DomainOrDefault())
+		}
+	}
+	if n.sameClusters(last) && last.trust.SameSources(was, in) {
+		n.trust = last.trust
+	} else {
+		n.trust = virtualmesh.NewTrustFacts(in)
 	}
 	if len(m.Settings) > 0 {
 		n.settings = virtualmesh.SettingsInForce(m)
@@ -141,11 +154,16 @@ func (last *inputs) next(in *snapshot.Input, discovered []*snapshot.Discovered) 
 	return n
 }
 
+// sameClusters reports whether the clusters are those of before, by identity.
+func (n *inputs) sameClusters(last *inputs) bool {
+	return last.read != nil && snapshot.SameSlice(n.clusters, last.clusters)
+}
+
 // updateEnvironment builds a new environment if anything in it changed, and carries
 // the states of the Destinations over.
 func (r *reconciler) updateEnvironment(in *snapshot.Input) {
 	was, old := &r.last, r.env
-	sameThings := old != nil && slices.Equal(was.discovered, r.next.discovered) && slices.Equal(was.domains, r.next.domains)
+	sameThings := old != nil && slices.Equal(was.discovered, r.next.discovered) && (r.next.sameClusters(was) || slices.Equal(was.domains, r.next.domains))
 	if sameThings && slices.Equal(was.virtualMeshes, r.next.virtualMeshes) && was.settings == r.next.settings && was.scope.Equal(&r.next.scope) &&
 		slices.Equal(was.externals, r.next.externals) && was.trust.Same(r.next.trust) && r.keepsAddresses() {
 		return
