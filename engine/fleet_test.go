@@ -25,6 +25,7 @@ var fleets = []struct {
 	remoteEntries int
 }{
 	{enginetest.Size{Services: 100, Clusters: 200, FederateEvery: 20}, 199_000},
+	{enginetest.Size{Services: 300, Clusters: 200, FederateEvery: 60}, 199_000},
 	{enginetest.Size{Services: 100, Clusters: 1_000, FederateEvery: 100}, 999_000},
 	{enginetest.Size{Services: 300, Clusters: 1_000, FederateEvery: 300}, 999_000},
 	{enginetest.Size{Services: 1_000, Clusters: 1_000, FederateEvery: 1_000}, 999_000},

@@ -18,6 +18,9 @@ func (env *environment) views(self int, applied []snapshot.AppliedTraffic, subse
 		kind := alike(viewer)
 		var view *snapshot.View
 		if like := made[kind]; like != nil {
+			if f := env.topology.Federation(self); !hasSettings(like) && (f == nil || f.KeepAlive == nil) {
+				continue // it is not the first
+			}
 			same := *like
 			same.Mesh, same.Host = viewer, host
 			view = &same
