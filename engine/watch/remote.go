@@ -190,6 +190,15 @@ func (s *RemoteStream) Receive(d *relayv1.Data) error {
 	return nil
 }
 
+// Compared reports whether everything that the agent has is here, or the stream is of no more use.
+func (s *RemoteStream) Compared() bool {
+	r := s.remote
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	_, complete := r.receiver.Complete(r.notWaitedFor)
+	return r.stream != s || complete
+}
+
 // takeState takes over what the agent says of kinds and objects, under the lock.
 func (r *Remote) takeState() {
 	r.next.Denied = nil

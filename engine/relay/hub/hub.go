@@ -3,6 +3,7 @@
 //
 //	hub.go       the server: which agent a stream is of, and one stream of each kind for each cluster
 //	report.go    an agent's cluster, replicated to a watch.Remote
+//	turns.go     how many clusters are compared at once
 //	exchange.go  requests to a cluster as an http.RoundTripper
 //	desire.go    what an agent is to keep while the hub is away
 package hub
@@ -48,6 +49,9 @@ type Options struct {
 	Version string
 	// Grace is how long a cluster may have no stream until it is frozen: a reconnection must not be visible. 10 s if zero.
 	Grace time.Duration
+	// Turns is how many clusters are compared at once; 16 if zero. All others wait, so that none takes so
+	// long that it counts as lost, when all agents dial at the same time.
+	Turns int
 	// Log receives who connects; slog.Default() if nil.
 	Log *slog.Logger
 }
@@ -60,6 +64,8 @@ type Hub struct {
 
 	mu       sync.Mutex
 	clusters map[string]*cluster
+	// turns are those of clusters that are compared.
+	turns turns
 	// standing outlives clusters: who writes says once what stands, however a cluster is reached.
 	standing map[string]*Standing
 }
@@ -81,10 +87,13 @@ func New(o Options) *Hub {
 	if o.Grace == 0 {
 		o.Grace = 10 * time.Second
 	}
+	if o.Turns == 0 {
+		o.Turns = 16
+	}
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	return &Hub{options: o, incarnation: rand.Text(), clusters: map[string]*cluster{}, standing: map[string]*Standing{}}
+	return &Hub{options: o, incarnation: rand.Text(), clusters: map[string]*cluster{}, standing: map[string]*Standing{}, turns: make(turns, o.Turns)}
 }
 
 func (h *Hub) cluster(name string) *cluster {

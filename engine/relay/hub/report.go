@@ -38,11 +38,20 @@ func (h *Hub) Report(stream grpc.BidiStreamingServer[relayv1.Data, relayv1.Feedb
 	overdue := time.AfterFunc(h.options.Grace, frames.Overdue)
 	defer overdue.Stop()
 	signal := make(chan struct{}, 1)
+	turn := h.turns.await(ctx, func() { pump.Signal(signal) })
+	defer turn.end()
 	go pump.Receive(stream.Recv, func(frame *relayv1.Data) error {
 		defer pump.Signal(signal)
-		return frames.Receive(frame)
+		err := frames.Receive(frame)
+		if turn.has() && frames.Compared() {
+			turn.end()
+		}
+		return err
 	}, end)
 	err = pump.Run(ctx, signal, func() (*relayv1.Feedback, bool) {
+		if !turn.came() {
+			return nil, false // beats tell the agent that it is heard
+		}
 		frame := frames.Next()
 		return frame, frame != nil
 	}, func() *relayv1.Feedback {
