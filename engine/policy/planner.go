@@ -36,6 +36,7 @@ type Planner struct {
 
 	dependencies dependencies
 	handWritten  map[string]*handWritten
+	someByHand   bool
 	services     map[string]*clusterServices
 	// extended are the Destinations with routes that need filters or external
 	// services.
@@ -95,7 +96,7 @@ func (p *Planner) Plan(in *snapshot.Input, discovered []*snapshot.Discovered) *s
 	r.updateHandWritten(in)
 	r.updateEnvironment(in)
 	r.servicesChanged = r.updateServices(in)
-	r.env.byHand, r.env.services = byHand{r.handWritten, in.RefuseIntersecting}, r.services
+	r.env.byHand, r.env.services = byHand{r.handWritten, r.someByHand, in.RefuseIntersecting}, r.services
 	r.bindPolicies()
 	r.bindVirtualDestinations()
 	r.readEnforced(in.Management)

@@ -1,3 +1,5 @@
+//go:build linux
+
 package relay
 
 import (
@@ -52,7 +54,9 @@ type order struct {
 type report struct {
 	// Seconds is how long it took, and Sent and Received what passed each agent's connection meanwhile, in
 	// bytes on the average. MostSent is of the agent that sent most.
-	Seconds                  float64
+	Seconds float64
+	// CPU is what all agents together used, in seconds, and HubCPU what the hub did meanwhile.
+	CPU, HubCPU              float64
 	Sent, Received, MostSent float64
 	Error                    string
 }
@@ -111,9 +115,9 @@ func (f *fleet) carryOut(o order) report {
 	for n, a := range f.agents {
 		before[n] = [2]int64{a.sent.Load(), a.received.Load()}
 	}
-	began := time.Now()
+	began, cpu := time.Now(), cpuSeconds()
 	err := f.do(o)
-	out := report{Seconds: time.Since(began).Seconds()}
+	out := report{Seconds: time.Since(began).Seconds(), CPU: cpuSeconds() - cpu}
 	if err != nil {
 		out.Error = err.Error()
 	}

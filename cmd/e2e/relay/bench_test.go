@@ -1,3 +1,5 @@
+//go:build linux
+
 package relay
 
 import (
@@ -9,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -20,6 +23,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -163,6 +167,8 @@ func (h *hubSide) order(o order) report {
 
 // ask is order for any goroutine.
 func (h *hubSide) ask(o order) (answer report) {
+	cpu := cpuSeconds()
+	defer func() { answer.HubCPU = cpuSeconds() - cpu }()
 	raw, err := json.Marshal(o)
 	if err == nil {
 		_, err = h.orders.Write(append(raw, '\n'))
@@ -309,6 +315,15 @@ func (h *hubSide) watchMemory() (stop func() (peak float64)) {
 		}
 	}()
 	return func() float64 { cancel(); <-done; return peak }
+}
+
+// cpuSeconds is what this process has used.
+func cpuSeconds() float64 {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return math.NaN()
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()).Seconds()
 }
 
 // resident is the resident memory of this process, in bytes.

@@ -1,3 +1,5 @@
+//go:build linux
+
 package relay
 
 import (
@@ -67,11 +69,13 @@ func (h *hubSide) connections(figures *table) {
 	steady := resident(h)
 	figures.add(fmt.Sprintf("%.0f agents, empty hub: first synced", n), "1 s", "%.2f s", first)
 	figures.add(fmt.Sprintf("%.0f agents, empty hub: all synced", n), "30 s", "%.1f s", all)
+	figures.add("  CPU time for that: hub, agents", "", "%.1f + %.1f s", r.HubCPU, r.CPU)
 	figures.add("peak of resident memory, of steady", "1.3", "%.2f (%.0f of %.0f MB)", peak/steady, peak/1e6, steady/1e6)
 	figures.add("first report of 100 services, 300 pods", "", "%.0f kB", r.Sent/1e3)
 	figures.add("memory of the hub for a spoke, 100 services, 300 pods", "2 MB", "%.2f MB", heap/n/1e6)
 	r = h.order(order{Do: "redial"})
 	figures.add(fmt.Sprintf("%.0f agents connect again, hub kept its state", n), "10 s", "%.1f s", r.Seconds)
+	figures.add("  CPU time for that: hub, agents", "", "%.1f + %.1f s", r.HubCPU, r.CPU)
 	figures.add("bytes for that, each agent", "5 kB", "%.1f kB", (r.Sent+r.Received)/1e3)
 	r = h.order(order{Do: "idle", Count: 20})
 	figures.add("idle spoke", "100 B/s", "%.0f B/s", (r.Sent+r.Received)/r.Seconds)
@@ -105,8 +109,9 @@ func (h *hubSide) large(figures *table) {
 // write to each.
 func (h *hubSide) fleet(figures *table) {
 	n := h.size.Clusters
-	_, all, _ := h.dial()
+	_, all, r := h.dial()
 	figures.add(fmt.Sprintf("%d agents x 100 services, empty hub: all synced", n), "", "%.1f s", all)
+	figures.add("  CPU time for that: hub, agents", "", "%.1f + %.1f s", r.HubCPU, r.CPU)
 	in := *h.source.Input()
 	in.Management = enginetest.World(enginetest.Size{Services: 1, Clusters: n, Members: h.size.Members}).Management
 	policy := func(seconds time.Duration) *snapshot.Input {
@@ -116,9 +121,10 @@ func (h *hubSide) fleet(figures *table) {
 		return &out
 	}
 	translator := engine.New(engine.Options{})
-	began := time.Now()
+	began, cpu := time.Now(), cpuSeconds()
 	state := translator.Translate(policy(1))
 	figures.add("  and translated", "60 s", "%.1f s", all+time.Since(began).Seconds())
+	figures.add("  CPU time for the translation", "", "%.1f s", cpuSeconds()-cpu)
 	debug.FreeOSMemory()
 	figures.add("  resident memory with the translation", "4 GB", "%.2f GB (heap %.2f GB)", resident(h)/1e9, liveHeap()/1e9)
 	translator.Translate(policy(2))
