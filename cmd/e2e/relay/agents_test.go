@@ -27,6 +27,7 @@ import (
 	"github.com/meshctl/meshctl/certs/identity"
 	"github.com/meshctl/meshctl/certs/pki"
 	"github.com/meshctl/meshctl/engine/enginetest"
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/relay"
 	"github.com/meshctl/meshctl/engine/relay/pump"
 	"github.com/meshctl/meshctl/engine/relay/relayv1"
@@ -56,7 +57,9 @@ type report struct {
 	// bytes on the average. MostSent is of the agent that sent most.
 	Seconds float64
 	// CPU is what all agents together used, in seconds, and HubCPU what the hub did meanwhile.
-	CPU, HubCPU              float64
+	CPU, HubCPU float64
+	// Failed is how often agents have dialled again since the start.
+	Failed                   int64
 	Sent, Received, MostSent float64
 	Error                    string
 }
@@ -126,6 +129,7 @@ func (f *fleet) carryOut(o order) report {
 		out.Sent += sent / float64(len(f.agents))
 		out.Received += float64(a.received.Load()-before[n][1]) / float64(len(f.agents))
 		out.MostSent = max(out.MostSent, sent)
+		out.Failed += a.failed.Load()
 	}
 	return out
 }
@@ -180,6 +184,8 @@ type fleetAgent struct {
 	signal chan struct{}
 	// sent and received are bytes of all its connections; slow is how many it reads in a second, all if 0.
 	sent, received, slow atomic.Int64
+	// failed is how often it had to dial again.
+	failed atomic.Int64
 
 	mu      sync.Mutex
 	cluster *snapshot.Cluster
@@ -231,8 +237,21 @@ func (a *fleetAgent) Object(name string, of relay.Key) ([]byte, bool) {
 // Version implements relay.Contents.
 func (a *fleetAgent) Version(string) uint64 { return 0 }
 
-// dial connects, and returns once the hub has everything.
+// dial connects, and returns once the hub has everything. Like an agent, it dials again where it
+// fails, as where a busy hub does not answer in time.
 func (a *fleetAgent) dial() error {
+	const attempts = 10
+	for n := 1; ; n++ {
+		err := a.connect()
+		if err == nil || n == attempts {
+			return err
+		}
+		a.failed.Add(1)
+		time.Sleep(kube.Backoff(time.Second, time.Minute, n))
+	}
+}
+
+func (a *fleetAgent) connect() error {
 	config := identity.AgentTLS(func() (identity.Own, error) { return a.own, nil }, "hub", a.spec.Plane, time.Now)
 	conn, err := grpc.NewClient(a.spec.Hub, grpc.WithTransportCredentials(credentials.NewTLS(config)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),
