@@ -132,8 +132,16 @@ fuzz: ## Run each fuzz target for FUZZTIME
 
 .PHONY: bench
 bench: $(BENCHSTAT) ## Run the benchmarks of the engine; use COUNT=10 to compare
-	go test -run '^$$' -bench . -benchmem -count $(COUNT) -timeout 60m ./engine ./engine/discovery ./engine/reading ./tui | tee bench.out
+	go test -run '^$$' -bench . -skip '^BenchmarkFleet' -benchmem -count $(COUNT) -timeout 60m ./engine ./engine/discovery ./engine/reading ./tui | tee bench.out
 	$(BENCHSTAT) bench.out
+
+.PHONY: bench-fleet
+bench-fleet: ## Measure translation and edits with up to 1,000 clusters; the largest needs 12 GB
+	go test -run '^$$' -bench '^BenchmarkFleet' -benchtime 3x -count $(COUNT) -timeout 60m ./engine
+
+.PHONY: bench-relay
+bench-relay: sandbox ## Measure a hub with AGENTS=500 agents, and with FLEET=1000
+	go test -run '^$$' -bench '^BenchmarkRelay' -benchtime 1x -timeout 60m -v ./cmd/e2e/relay
 
 .PHONY: bench-live
 bench-live: sandbox ## Measure convergence, edits and writes per second on real API servers

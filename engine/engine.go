@@ -54,12 +54,15 @@ type Options struct {
 type Translator struct {
 	state     *snapshot.State
 	detectors discovery.Detectors
-	clusters  map[string]*clusterCache
-	names     *discovery.StoredNames
-	planner   policy.Planner
-	parts     partCache
-	foreign   foreignCache
-	statuses  status.Writer
+	// from is what was last discovered in as a whole, and found what there was in each cluster.
+	from     *snapshot.Input
+	found    []*snapshot.Discovered
+	clusters map[string]*clusterCache
+	names    *discovery.StoredNames
+	planner  policy.Planner
+	parts    partCache
+	foreign  foreignCache
+	statuses status.Writer
 }
 
 // clusterCache is what was last discovered in a cluster, and from what.
@@ -130,6 +133,11 @@ func (t *Translator) Translate(in *snapshot.Input) *snapshot.State {
 // read, it takes what is stored of it. Names depend on all clusters, and on what is
 // stored.
 func (t *Translator) discover(in *snapshot.Input) []*snapshot.Discovered {
+	if t.from != nil && sameToDiscover(t.from, in) {
+		t.names = t.names.Update(in.Management)
+		t.from = in
+		return t.found
+	}
 	out := make([]*snapshot.Discovered, 0, len(in.Clusters))
 	next := make(map[string]*clusterCache, len(in.Clusters))
 	settings := virtualmesh.SettingsInForce(in.Management)
@@ -173,7 +181,17 @@ func (t *Translator) discover(in *snapshot.Input) []*snapshot.Discovered {
 	}
 	t.names = options.Names
 	t.clusters = next
+	t.from, t.found = in, out
 	return out
+}
+
+// sameToDiscover reports whether two inputs have all in common, by identity, from which
+// discovery follows: then no cluster has to be looked at by itself.
+func sameToDiscover(a, b *snapshot.Input) bool {
+	m, n := a.Management, b.Management
+	return slices.Equal(a.Clusters, b.Clusters) && slices.Equal(a.Gone, b.Gone) &&
+		m.Namespace == n.Namespace && m.PlaneID == n.PlaneID && snapshot.SameSlice(m.Settings, n.Settings) &&
+		snapshot.SameSlice(m.Meshes, n.Meshes) && snapshot.SameSlice(m.Workloads, n.Workloads) && snapshot.SameSlice(m.Destinations, n.Destinations)
 }
 
 func clusterNames(in *snapshot.Input) []string {

@@ -12,6 +12,8 @@ import (
 // that changed.
 type foreignCache struct {
 	parts snapshot.List[*snapshot.Part]
+	// clusters are those of the last input.
+	clusters []*snapshot.Cluster
 	// from is what users wrote in each cluster, by name, of the kinds that are written.
 	from   map[string]snapshot.ObjectsOfMeshes
 	byHand map[snapshot.Ref]bool
@@ -35,7 +37,10 @@ func writtenByHand() (out []snapshot.Kind) {
 func (f *foreignCache) update(in *snapshot.Input, parts snapshot.List[*snapshot.Part]) []snapshot.Failure {
 	kinds := writtenByHand()
 	same := len(f.from) == len(in.Clusters)
-	for _, c := range in.Clusters {
+	for i, c := range in.Clusters {
+		if i < len(f.clusters) && f.clusters[i] == c {
+			continue // as it was
+		}
 		was := f.from[c.Name]
 		same = same && !slices.ContainsFunc(kinds, func(k snapshot.Kind) bool { return !snapshot.SameSlice(was[k], c.OfMeshes[k]) })
 	}
@@ -43,6 +48,7 @@ func (f *foreignCache) update(in *snapshot.Input, parts snapshot.List[*snapshot.
 		f.inspect(in, kinds)
 		f.parts, f.found = snapshot.List[*snapshot.Part]{}, map[string][]*snapshot.Object{}
 	}
+	f.clusters = in.Clusters
 	changed := !same
 	if len(f.byHand) > 0 {
 		snapshot.Diff(f.parts, parts, func(a, b *snapshot.Part) int { return strings.Compare(a.Key, b.Key) }, func(was, now *snapshot.Part) {

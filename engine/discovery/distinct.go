@@ -50,16 +50,17 @@ func Distinct(all []*snapshot.Discovered, stored *StoredNames) []*snapshot.Disco
 // all of them end in the name of their cluster, if the name of one cluster ends in that
 // of another.
 func mayClash(all []*snapshot.Discovered) bool {
-	endings := make([]string, len(all))
-	for i, d := range all {
-		if len(d.Clashes) > 0 {
+	endings := make(map[string]bool, len(all))
+	for _, d := range all {
+		ending := "-" + snapshot.Sanitize(d.Cluster)
+		if len(d.Clashes) > 0 || endings[ending] {
 			return true
 		}
-		endings[i] = "-" + snapshot.Sanitize(d.Cluster)
+		endings[ending] = true
 	}
-	for i, a := range endings {
-		for j, b := range endings {
-			if i != j && strings.HasSuffix(a, b) {
+	for ending := range endings {
+		for i := 1; i < len(ending); i++ {
+			if ending[i] == '-' && endings[ending[i:]] {
 				return true
 			}
 		}

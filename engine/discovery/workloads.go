@@ -161,11 +161,15 @@ func captureOf(x *Index, d *detected, ctl *controller) *discoveryv1.Capture {
 	if d == nil || d.Outbound == nil {
 		return nil
 	}
-	youngest := &corev1.Pod{ObjectMeta: ctl.template.ObjectMeta, Spec: ctl.template.Spec}
+	var youngest *corev1.Pod
+	since := &ctl.template.CreationTimestamp
 	for _, pod := range ctl.pods {
-		if _, ok := d.Sidecar(x, pod); ok && !pod.CreationTimestamp.Before(&youngest.CreationTimestamp) {
-			youngest = pod
+		if _, ok := d.Sidecar(x, pod); ok && !pod.CreationTimestamp.Before(since) {
+			youngest, since = pod, &pod.CreationTimestamp
 		}
+	}
+	if youngest == nil {
+		youngest = &corev1.Pod{ObjectMeta: ctl.template.ObjectMeta, Spec: ctl.template.Spec}
 	}
 	return d.Outbound(youngest)
 }

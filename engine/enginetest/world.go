@@ -29,7 +29,15 @@ type Size struct {
 	// Policies: that many TrafficPolicies and as many AccessPolicies, one on
 	// each of as many services.
 	Policies int
+	// Pods are behind each service, each an endpoint; one if 0.
+	Pods int
+	// Members of the VirtualMesh are the first clusters; all if 0.
+	Members int
 }
+
+// endpointsPerSlice is how many endpoints Kubernetes puts into an EndpointSlice
+// (--max-endpoints-per-slice of kube-controller-manager).
+const endpointsPerSlice = 100
 
 // Namespace is where services live; there is one for every hundred.
 func Namespace(service int) string { return fmt.Sprintf("team-%03d", service/100) }
@@ -53,11 +61,15 @@ func World(size Size) *snapshot.Input {
 		}}}},
 	}
 	for c := range size.Clusters {
-		in.Clusters = append(in.Clusters, newCluster(c, size))
+		in.Clusters = append(in.Clusters, NumberedCluster(c, size))
+		if size.Members > 0 && c >= size.Members {
+			continue
+		}
 		vm.Spec.Meshes = append(vm.Spec.Meshes, commonv1.ObjectRef{
 			Name: "istiod-istio-system-" + Cluster(c), Namespace: snapshot.DefaultNamespace,
 		})
 	}
+	slices.SortFunc(in.Clusters, func(a, b *snapshot.Cluster) int { return strings.Compare(a.Name, b.Name) })
 	in.Management.VirtualMeshes = []*networkingv1.VirtualMesh{vm}
 	for i := range size.Policies {
 		in.Management.TrafficPolicies = append(in.Management.TrafficPolicies, TrafficPolicy(i, i%size.Services, i/size.Services%size.Clusters, time.Second))
@@ -105,15 +117,15 @@ func serviceSelector(service, cluster int) []commonv1.DestinationSelector {
 	}}}}
 }
 
-// newCluster has istiod, an east-west gateway and the services, each with one pod.
-func newCluster(n int, size Size) *snapshot.Cluster {
+// NumberedCluster is the nth of a world: istiod, an east-west gateway and the services.
+func NumberedCluster(n int, size Size) *snapshot.Cluster {
 	b := newBuilder(Cluster(n), n, Place{"istio-system", "istiod"})
 	for s := range size.Services {
 		labels := map[string]string{"app": Service(s)}
 		if size.FederateEvery > 0 && s%size.FederateEvery == 0 {
 			labels["federated"] = "true"
 		}
-		b.app(Namespace(s), Service(s), map[string]string{"app": Service(s), "version": "v1"}, labels)
+		b.app(Namespace(s), Service(s), map[string]string{"app": Service(s), "version": "v1"}, labels, max(1, size.Pods))
 	}
 	b.sort()
 	return b.c
@@ -127,29 +139,32 @@ type Place struct{ Namespace, Name string }
 func NamedCluster(n int, name string, istiod Place, services ...Place) *snapshot.Cluster {
 	b := newBuilder(name, n, istiod)
 	for _, s := range services {
-		b.app(s.Namespace, s.Name, map[string]string{"app": s.Name}, nil)
+		b.app(s.Namespace, s.Name, map[string]string{"app": s.Name}, nil, 1)
 	}
 	b.sort()
 	return b.c
 }
 
 type builder struct {
-	c  *snapshot.Cluster
-	ip [2]int
-	n  int
+	c *snapshot.Cluster
+	// net is the second byte of addresses of pods: clusters that are far from each other in
+	// order use the same addresses, as separate networks do.
+	net int
+	// pods counts them.
+	pods int
 }
 
 // newBuilder begins with istiod and an east-west gateway.
 func newBuilder(name string, n int, istiod Place) *builder {
-	b := &builder{c: &snapshot.Cluster{Name: name, Sync: snapshot.Synced}, ip: [2]int{10, n}}
+	b := &builder{c: &snapshot.Cluster{Name: name, Sync: snapshot.Synced}, net: n % 250}
 	b.istiod(istiod)
 	b.c.Nodes = []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{
 		corev1.LabelTopologyRegion: "region-1", corev1.LabelTopologyZone: "region-1a",
 	}}}}
-	gateway := b.app(istiod.Namespace, "istio-eastwestgateway", map[string]string{"istio": "eastwestgateway"}, nil)
+	gateway := b.app(istiod.Namespace, "istio-eastwestgateway", map[string]string{"istio": "eastwestgateway"}, nil, 1)
 	gateway.Spec.Type = corev1.ServiceTypeLoadBalancer
 	gateway.Spec.Ports = []corev1.ServicePort{{Name: "tls", Port: 15443, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(15443)}}
-	gateway.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: fmt.Sprintf("192.0.2.%d", n+1)}}
+	gateway.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: gatewayAddress(n)}}
 	return b
 }
 
@@ -183,44 +198,62 @@ func (b *builder) istiod(at Place) {
 	})
 }
 
-// app adds a Deployment with its ReplicaSet and one injected pod, and the
-// Service and EndpointSlice before it.
-func (b *builder) app(namespace, name string, pods, labels map[string]string) *corev1.Service {
-	b.n++
-	address := fmt.Sprintf("%d.%d.%d.%d", b.ip[0], b.ip[1], b.n/250, b.n%250+1)
+// gatewayAddress is that of the east-west gateway of the nth cluster: in TEST-NET-1 of
+// RFC 5737, and from the 255th on in the benchmarking network of RFC 2544.
+func gatewayAddress(n int) string {
+	if n < 254 {
+		return fmt.Sprintf("192.0.2.%d", n+1)
+	}
+	return fmt.Sprintf("198.18.%d.%d", n/250, n%250+1)
+}
+
+// app adds a Deployment with its ReplicaSet and injected pods, and the Service
+// and EndpointSlices before them.
+func (b *builder) app(namespace, name string, podLabels, labels map[string]string, pods int) *corev1.Service {
 	template := corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: pods},
+		ObjectMeta: metav1.ObjectMeta{Labels: podLabels},
 		Spec:       corev1.PodSpec{ServiceAccountName: "default", Containers: []corev1.Container{{Name: "app", Image: "registry.example/app:1"}}},
 	}
 	b.c.Deployments = append(b.c.Deployments, &appsv1.Deployment{
 		ObjectMeta: meta(name, namespace, nil),
-		Spec:       appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: pods}, Template: template},
+		Spec:       appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: podLabels}, Template: template},
 	})
 	b.c.ReplicaSets = append(b.c.ReplicaSets, &appsv1.ReplicaSet{ObjectMeta: owned(meta(name+"-1", namespace, nil), "Deployment", name)})
 	injected := template.Spec.DeepCopy()
 	injected.NodeName = "node-1"
 	injected.Containers = append(injected.Containers, corev1.Container{Name: "istio-proxy", Image: "docker.io/istio/proxyv2:1.31.1"})
-	b.c.Pods = append(b.c.Pods, &corev1.Pod{
-		ObjectMeta: owned(meta(name+"-1-1", namespace, pods), "ReplicaSet", name+"-1"),
-		Spec:       *injected, Status: corev1.PodStatus{PodIP: address, Phase: corev1.PodRunning},
-	})
+	var endpoints []endpointv1.Endpoint
+	for n := range pods {
+		b.pods++
+		address := fmt.Sprintf("10.%d.%d.%d", b.net, b.pods/250, b.pods%250+1)
+		pod := &corev1.Pod{
+			ObjectMeta: owned(meta(fmt.Sprintf("%s-1-%d", name, n+1), namespace, podLabels), "ReplicaSet", name+"-1"),
+			Spec:       *injected, Status: corev1.PodStatus{PodIP: address, Phase: corev1.PodRunning},
+		}
+		b.c.Pods = append(b.c.Pods, pod)
+		endpoints = append(endpoints, endpointv1.Endpoint{
+			Addresses: []string{address}, NodeName: new("node-1"), Conditions: endpointv1.EndpointConditions{Ready: new(true)},
+			TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: pod.Name, Namespace: namespace},
+		})
+	}
 	service := &corev1.Service{
 		ObjectMeta: meta(name, namespace, labels),
 		Spec: corev1.ServiceSpec{
-			Selector: pods, Type: corev1.ServiceTypeClusterIP,
+			Selector: podLabels, Type: corev1.ServiceTypeClusterIP,
 			Ports: []corev1.ServicePort{{Name: "http", Port: 8080, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(8080)}},
 		},
 	}
 	b.c.Services = append(b.c.Services, service)
-	b.c.EndpointSlices = append(b.c.EndpointSlices, &endpointv1.EndpointSlice{
-		ObjectMeta:  meta(name+"-1", namespace, map[string]string{endpointv1.LabelServiceName: name}),
-		AddressType: endpointv1.AddressTypeIPv4,
-		Endpoints: []endpointv1.Endpoint{{
-			Addresses: []string{address}, NodeName: new("node-1"), Conditions: endpointv1.EndpointConditions{Ready: new(true)},
-			TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: name + "-1-1", Namespace: namespace},
-		}},
-		Ports: []endpointv1.EndpointPort{{Name: new("http"), Port: new(int32(8080)), Protocol: new(corev1.ProtocolTCP)}},
-	})
+	number := 0
+	for slice := range slices.Chunk(endpoints, endpointsPerSlice) {
+		number++
+		b.c.EndpointSlices = append(b.c.EndpointSlices, &endpointv1.EndpointSlice{
+			ObjectMeta:  meta(fmt.Sprintf("%s-%d", name, number), namespace, map[string]string{endpointv1.LabelServiceName: name}),
+			AddressType: endpointv1.AddressTypeIPv4,
+			Endpoints:   slice,
+			Ports:       []endpointv1.EndpointPort{{Name: new("http"), Port: new(int32(8080)), Protocol: new(corev1.ProtocolTCP)}},
+		})
+	}
 	return service
 }
 

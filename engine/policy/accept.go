@@ -48,7 +48,7 @@ func (env *environment) acceptPolicies(self int, policies []*trafficBinding, sto
 	}
 	last := lastGoodOf(stored)
 	owners := fieldOwners{}
-	viewers := env.topology.Viewers(self)
+	viewers := env.distinctViewers(self, policies, last)
 	target := inventory.DestinationRef(env.inv.Destinations[self])
 	for _, p := range policies {
 		verdict := snapshot.Verdict{Destination: target}

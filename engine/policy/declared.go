@@ -157,7 +157,7 @@ func detours(inv *inventory.Inventory, ref snapshot.Ref, spec *networkingv1.Traf
 		{trafficShift.field, networkingv1.Policy{TrafficShift: spec.Policy.TrafficShift}},
 		{mirror.field, networkingv1.Policy{Mirror: spec.Policy.Mirror}},
 	} {
-		d := &virtualmesh.Detour{Origin: snapshot.Origin{Ref: ref, Field: part.field}, Clusters: namedClusters(spec), Selected: selected}
+		d := &virtualmesh.Detour{Origin: snapshot.Origin{Ref: ref, Field: part.field}, Clusters: sourceClusters(spec), Selected: selected}
 		for _, t := range targets(&part.of) {
 			if at, ok := inv.IndexOfService(serviceOf(&t)); ok {
 				d.Targets = append(d.Targets, at)

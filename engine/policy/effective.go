@@ -21,7 +21,7 @@ func callersOf(d *snapshot.DestinationPlan, shared *sharing) *snapshot.Callers {
 	out := &snapshot.Callers{Open: open}
 	if open == snapshot.OpenNot {
 		for _, v := range d.Views {
-			if tls := d.WithoutIdentity(v.Mesh); tls != nil {
+			if tls := v.WithoutIdentity(); tls != nil {
 				out.Unidentified = append(out.Unidentified, snapshot.UnidentifiedCallers{Mesh: v.Mesh.Ref, TLS: *tls})
 			}
 		}

@@ -24,13 +24,23 @@ type filtered struct {
 	fromMesh map[commonv1.ObjectRef][]snapshot.Intersection
 }
 
-func newFiltered(r *reconciler) *filtered {
-	hand := map[commonv1.ObjectRef]snapshot.ByHand{}
+// withFilters are the hand-written filters by mesh. They are looked for again if such an object
+// changed, or the environment did.
+func (r *reconciler) withFilters() map[commonv1.ObjectRef]snapshot.ByHand {
+	if !r.rebuilt && !r.handWrittenChanged && r.filters != nil {
+		return r.filters
+	}
+	r.filters = map[commonv1.ObjectRef]snapshot.ByHand{}
 	for _, mesh := range r.env.topology.Meshes {
 		if of := r.env.byHand.of[mesh.Cluster].on(mesh); of != nil && of.HasFilters() {
-			hand[commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}] = of
+			r.filters[commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}] = of
 		}
 	}
+	return r.filters
+}
+
+func newFiltered(r *reconciler) *filtered {
+	hand := r.withFilters()
 	if len(hand) == 0 {
 		return nil
 	}

@@ -48,26 +48,39 @@ func (h *handWritten) empty() bool {
 // byHand is what users wrote for the meshes of all clusters.
 type byHand struct {
 	of map[string]*handWritten
+	// some: anything was written in any cluster.
+	some bool
 	// refuse: policies that conflict with it are rejected.
 	refuse bool
 }
 
 // on is what was written for the kind of a mesh, in its cluster; nil if that is nothing.
-func (h *byHand) on(mesh *snapshot.MeshPlan) snapshot.ByHand { return h.of[mesh.Cluster].on(mesh) }
+func (h *byHand) on(mesh *snapshot.MeshPlan) snapshot.ByHand {
+	if !h.some {
+		return nil // in most fleets; a thousand viewers are not looked up then
+	}
+	return h.of[mesh.Cluster].on(mesh)
+}
 
 // updateHandWritten inspects the clusters again whose hand-written objects changed.
 func (r *reconciler) updateHandWritten(in *snapshot.Input) {
+	if r.env != nil && r.env.byHand.refuse == in.RefuseIntersecting && r.next.sameClusters(&r.last) {
+		return
+	}
 	before := r.handWritten
 	r.handWritten = make(map[string]*handWritten, len(in.Clusters))
 	changed := r.env == nil || r.env.byHand.refuse != in.RefuseIntersecting || len(before) != len(in.Clusters)
+	r.someByHand = false
 	for _, c := range in.Clusters {
 		was := before[c.Name]
 		if was != nil && was.holds(c) {
 			r.handWritten[c.Name] = was
+			r.someByHand = r.someByHand || !was.empty()
 			continue
 		}
 		now := r.inspect(c, in.Management.Plane())
 		r.handWritten[c.Name] = now
+		r.someByHand = r.someByHand || !now.empty()
 		changed = changed || was != nil || !now.empty()
 	}
 	r.handWrittenChanged = changed

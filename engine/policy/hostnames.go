@@ -163,6 +163,9 @@ func cutLast(name string) (rest, last string, ok bool) {
 // updateServices reads the Services of clusters again whose Services changed. It reports
 // whether the host name of a VirtualDestination became that of a Service, or no longer is.
 func (r *reconciler) updateServices(in *snapshot.Input) bool {
+	if r.next.sameClusters(&r.last) {
+		return false
+	}
 	before := r.services
 	r.services = make(map[string]*clusterServices, len(in.Clusters))
 	changed := false

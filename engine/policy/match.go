@@ -13,16 +13,14 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// namedClusters lists the clusters to which a policy's sources are restricted; nil if
-// any selector matches callers of all clusters.
-func namedClusters(spec *networkingv1.TrafficPolicySpec) []string {
+// sourceClusters are all clusters that the sources of a policy name. Those that none names
+// see the same of it; where one names a cluster, callers there may be more than elsewhere.
+func sourceClusters(spec *networkingv1.TrafficPolicySpec) []string {
 	var out []string
 	for i := range spec.SourceSelector {
-		m := spec.SourceSelector[i].KubeWorkloadMatcher
-		if m == nil || len(m.Clusters) == 0 {
-			return nil
+		if m := spec.SourceSelector[i].KubeWorkloadMatcher; m != nil {
+			out = append(out, m.Clusters...)
 		}
-		out = append(out, m.Clusters...)
 	}
 	return out
 }

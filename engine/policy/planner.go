@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
@@ -36,10 +37,13 @@ type Planner struct {
 	declared     declared
 	dependencies dependencies
 	handWritten  map[string]*handWritten
+	someByHand   bool
 	services     map[string]*clusterServices
 	// extended are the Destinations with routes that need filters or external
 	// services.
 	extended map[int]bool
+	// filters are the hand-written filters by mesh; nil if they were not looked for.
+	filters map[commonv1.ObjectRef]snapshot.ByHand
 	// shadowed are the issues about hand-written objects for the host names of federated Destinations.
 	shadowed map[int][]snapshot.Issue
 	// hidden are the issues about those that hide federated Destinations from callers.
@@ -53,6 +57,7 @@ type inputs struct {
 	// read is the management plane as it was read; what follows from it may have equal
 	// objects that were read before.
 	read                *snapshot.Management
+	clusters            []*snapshot.Cluster
 	discovered          []*snapshot.Discovered
 	domains             []string
 	settings            *settingsv1.Settings
@@ -94,7 +99,7 @@ func (p *Planner) Plan(in *snapshot.Input, discovered []*snapshot.Discovered) *s
 	r.updateHandWritten(in)
 	r.updateEnvironment(in)
 	r.servicesChanged = r.updateServices(in)
-	r.env.byHand, r.env.services = byHand{r.handWritten, in.RefuseIntersecting}, r.services
+	r.env.byHand, r.env.services = byHand{r.handWritten, r.someByHand, in.RefuseIntersecting}, r.services
 	r.bindPolicies()
 	r.bindVirtualDestinations()
 	r.readEnforced(in.Management)
@@ -116,6 +121,7 @@ func (last *inputs) next(in *snapshot.Input, discovered []*snapshot.Discovered) 
 	}
 	n := inputs{
 		read:                m,
+		clusters:            in.Clusters,
 		discovered:          discovered,
 		virtualMeshes:       reuseUnchanged(last.virtualMeshes, was.VirtualMeshes, m.VirtualMeshes, sameVirtualMesh),
 		traffic:             reuseUnchanged(last.traffic, was.TrafficPolicies, m.TrafficPolicies, sameTraffic),
@@ -125,15 +131,23 @@ func (last *inputs) next(in *snapshot.Input, discovered []*snapshot.Discovered) 
 		externals:           last.externals,
 		destinations:        m.Destinations,
 		dependencies:        reuseUnchanged(last.dependencies, was.ServiceDependencies, m.ServiceDependencies, sameDependency),
-		trust:               virtualmesh.NewTrustFacts(in),
 		scope:               virtualmesh.ScopeOf(m),
 		addresses:           virtualmesh.Addresses{Destinations: m.Destinations, VirtualDestinations: m.VirtualDestinations},
 	}
 	if !snapshot.SameSlice(last.destinations, n.destinations) {
 		n.externals = externals(last.externals, n.destinations)
 	}
-	for _, c := range in.Clusters {
-		n.domains = append(n.domains, c.Name+"="+c.DomainOrDefault())
+	if last.read != nil && slices.Equal(last.clusters, n.clusters) {
+		n.clusters, n.domains = last.clusters, last.domains
+	} else {
+		for _, c := range in.Clusters {
+			n.domains = append(n.domains, c.Name+"="+c.DomainOrDefault())
+		}
+	}
+	if n.sameClusters(last) && last.trust.SameSources(was, in) {
+		n.trust = last.trust
+	} else {
+		n.trust = virtualmesh.NewTrustFacts(in)
 	}
 	if len(m.Settings) > 0 {
 		n.settings = virtualmesh.SettingsInForce(m)
@@ -144,11 +158,16 @@ func (last *inputs) next(in *snapshot.Input, discovered []*snapshot.Discovered) 
 	return n
 }
 
+// sameClusters reports whether the clusters are those of before, by identity.
+func (n *inputs) sameClusters(last *inputs) bool {
+	return last.read != nil && snapshot.SameSlice(n.clusters, last.clusters)
+}
+
 // updateEnvironment builds a new environment if anything in it changed, and carries
 // the states of the Destinations over.
 func (r *reconciler) updateEnvironment(in *snapshot.Input) {
 	was, old := &r.last, r.env
-	sameThings := old != nil && slices.Equal(was.discovered, r.next.discovered) && slices.Equal(was.domains, r.next.domains)
+	sameThings := old != nil && slices.Equal(was.discovered, r.next.discovered) && (r.next.sameClusters(was) || slices.Equal(was.domains, r.next.domains))
 	var inv *inventory.Inventory
 	if sameThings {
 		inv = old.inv

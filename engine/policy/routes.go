@@ -13,11 +13,20 @@ func (env *environment) views(self int, applied []snapshot.AppliedTraffic, subse
 	alike := env.viewKeys(self, applied)
 	made := map[string]*snapshot.View{}
 	var out []*snapshot.View
+	own, federation := env.inv.Destinations[self].Spec.KubeService.Ref.ClusterName, env.topology.Federation(self)
 	for at, viewer := range env.topology.Viewers(self) {
-		host, _ := env.topology.Host(self, viewer)
+		host := ""
+		if at > 0 && viewer.Cluster != own {
+			host = federation.Hostname // it is one of those that the service is federated to
+		} else {
+			host, _ = env.topology.Host(self, viewer)
+		}
 		kind := alike(viewer)
 		var view *snapshot.View
 		if like := made[kind]; like != nil {
+			if at > 0 && !hasSettings(like) && federation.KeepAlive == nil {
+				continue
+			}
 			same := *like
 			same.Mesh, same.Host = viewer, host
 			view = &same
@@ -26,8 +35,8 @@ func (env *environment) views(self int, applied []snapshot.AppliedTraffic, subse
 			view.Subsets = subsets
 			made[kind] = view
 		}
-		if f := env.topology.Federation(self); at > 0 && f.KeepAlive != nil {
-			view.KeepAlive = f.KeepAlive
+		if at > 0 && federation.KeepAlive != nil {
+			view.KeepAlive = federation.KeepAlive
 		}
 		if at == 0 || hasSettings(view) {
 			out = append(out, view)
@@ -46,7 +55,7 @@ func hasSettings(v *snapshot.View) bool {
 func (env *environment) viewKeys(self int, applied []snapshot.AppliedTraffic) func(*snapshot.MeshPlan) string {
 	named := []string{env.inv.Destinations[self].Spec.KubeService.Ref.ClusterName}
 	for _, a := range applied {
-		named = append(named, namedClusters(a.Spec)...)
+		named = append(named, sourceClusters(a.Spec)...)
 		for _, service := range targets(a.Spec.Policy) {
 			named = append(named, service.ClusterName)
 		}

@@ -64,11 +64,19 @@ func (d *DestinationPlan) ThroughGateways(mesh *MeshPlan) bool {
 // and so no identity; nil if they present one.
 func (d *DestinationPlan) WithoutIdentity(mesh *MeshPlan) *WithOrigin[networkingv1.TLSMode] {
 	for _, v := range d.Views {
-		if v.Mesh == mesh && mesh.Dialect.SPIFFE && v.TLS != nil && v.TLS.Value != networkingv1.TLSModeIstioMutual {
-			return v.TLS
+		if tls := v.WithoutIdentity(); v.Mesh == mesh && tls != nil {
+			return tls
 		}
 	}
 	return nil
+}
+
+// WithoutIdentity is that of the DestinationPlan for the mesh of the view.
+func (v *View) WithoutIdentity() *WithOrigin[networkingv1.TLSMode] {
+	if v.TLS == nil || v.TLS.Value == networkingv1.TLSModeIstioMutual || !v.Mesh.Dialect.SPIFFE {
+		return nil
+	}
+	return v.TLS
 }
 
 // AppliedTraffic is a TrafficPolicy in force on a Destination.

@@ -16,14 +16,31 @@ const clusterOwner = "meshctl"
 
 // clusterStatuses are the statuses of KubernetesClusters, ascending by Ref: whether
 // the clusters can be read.
-type clusterStatuses []*snapshot.Status
+type clusterStatuses struct {
+	made []*snapshot.Status
+	// They were made from these.
+	clusters   []*snapshot.Cluster
+	registered []*multiclusterv1alpha1.KubernetesCluster
+	failures   []snapshot.Failure
+	server     *multiclusterv1alpha1.Server
+}
+
+// keeps reports whether the same statuses follow from an input as from the last one.
+func (s *clusterStatuses) keeps(in *snapshot.Input, server *multiclusterv1alpha1.Server) bool {
+	return slices.Equal(s.clusters, in.Clusters) && snapshot.SameSlice(s.registered, in.Management.KubernetesClusters) &&
+		slices.EqualFunc(s.failures, in.Failures, sameFailure) && reflect.DeepEqual(s.server, server)
+}
 
 func (s *clusterStatuses) update(in *snapshot.Input) bool {
+	server := serverOf(in)
+	if s.keeps(in, server) {
+		return false
+	}
+	s.clusters, s.registered, s.failures, s.server = in.Clusters, in.Management.KubernetesClusters, in.Failures, server
 	states := make(map[string]*snapshot.Cluster, len(in.Clusters))
 	for _, c := range in.Clusters {
 		states[c.Name] = c
 	}
-	server := serverOf(in)
 	failures := map[string]clusterFailures{}
 	for _, f := range in.Failures {
 		name := cmp.Or(f.Ref.Cluster, f.Ref.Name)
@@ -31,8 +48,8 @@ func (s *clusterStatuses) update(in *snapshot.Input) bool {
 		known.add(f)
 		failures[name] = known
 	}
-	before := *s
-	now := make(clusterStatuses, 0, len(in.Management.KubernetesClusters))
+	before := s.made
+	now := make([]*snapshot.Status, 0, len(in.Management.KubernetesClusters))
 	for i, o := range in.Management.KubernetesClusters {
 		status := clusterStatus(o, states[o.Name], failures[o.Name], server)
 		if i < len(before) && reflect.DeepEqual(before[i], status) {
@@ -43,7 +60,7 @@ func (s *clusterStatuses) update(in *snapshot.Input) bool {
 	if slices.Equal(before, now) {
 		return false
 	}
-	*s = now
+	s.made = now
 	return true
 }
 

@@ -24,7 +24,7 @@ func TestWhatIsNotedOfAClusterIsNoFailure(t *testing.T) {
 	var statuses clusterStatuses
 	assert.True(t, statuses.update(in))
 	assert.False(t, statuses.update(in), "nothing has changed")
-	got := statuses[0].Value.(*multiclusterv1alpha1.KubernetesClusterStatus).Status[0]
+	got := statuses.made[0].Value.(*multiclusterv1alpha1.KubernetesClusterStatus).Status[0]
 	assert.Equal(t, multiclusterv1alpha1.ClusterStateAccepted, got.State)
 	assert.Equal(t, "this is AnotherPlane; this is ObjectsWait", got.Message)
 	assert.Len(t, got.Reasons, 2)

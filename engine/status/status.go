@@ -112,7 +112,7 @@ func (w *Writer) Write(in *snapshot.Input, plan *snapshot.Plan, dialects []*snap
 	if changed = w.settings.update(in.Management, inUse(dialects, plan.Meshes)) || changed; changed {
 		// Kinds come in the order of their numbers.
 		w.all = snapshot.Concat(w.meshes.Values, snapshot.ListOf(w.dependencies.workloads), w.destinations.Values,
-			snapshot.ListOf([]*snapshot.Status(w.clusters)), snapshot.ListOf(w.settings.statuses),
+			snapshot.ListOf(w.clusters.made), snapshot.ListOf(w.settings.statuses),
 			snapshot.ListOf(w.virtualMeshes), w.policies.Values, w.virtuals.Values, w.dependencies.verdicts.Values)
 	}
 	return w.all

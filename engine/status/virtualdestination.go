@@ -88,8 +88,11 @@ func errorsOf(issues []snapshot.Issue) []snapshot.Issue {
 
 // exports are the VirtualDestinations that are exported to each mesh.
 type exports struct {
-	of   []*snapshot.VirtualDestinationPlan
-	seen map[snapshot.Ref]*visible
+	// observed are the meshes with what they see, and meshes what that was made from.
+	meshes   snapshot.List[observed[*snapshot.MeshPlan]]
+	observed snapshot.List[observedMesh]
+	of       []*snapshot.VirtualDestinationPlan
+	seen     map[snapshot.Ref]*visible
 }
 
 // visible is what is exported to one mesh.
@@ -107,11 +110,15 @@ type observedMesh struct {
 
 // observe adds to each mesh what is exported to it.
 func (e *exports) observe(meshes snapshot.List[observed[*snapshot.MeshPlan]]) snapshot.List[observedMesh] {
+	if e.observed.Len() > 0 && e.meshes.Same(meshes) {
+		return e.observed
+	}
 	out := make([]observedMesh, 0, meshes.Len())
 	for m := range meshes.All() {
 		out = append(out, observedMesh{m, e.seen[m.source.Ref]})
 	}
-	return snapshot.ListOf(out)
+	e.meshes, e.observed = meshes, snapshot.ListOf(out)
+	return e.observed
 }
 
 // update lists the exports again if any VirtualDestination changed.
@@ -138,6 +145,7 @@ func (e *exports) update(plans []*snapshot.VirtualDestinationPlan) {
 		}
 	}
 	e.of, e.seen = plans, seen
+	e.observed = snapshot.List[observedMesh]{}
 }
 
 func (v *visible) applied(p *snapshot.VirtualDestinationPlan, view *snapshot.VirtualView) discoveryv1.AppliedVirtualDestination {

@@ -27,8 +27,10 @@ func (t *Topology) Host(i int, viewer *snapshot.MeshPlan) (string, bool) {
 	if service.ClusterName == viewer.Cluster {
 		return t.inv.LocalFQDN(service), true
 	}
-	if f := t.federations[i]; f != nil && slices.Contains(f.To, viewer) {
-		return f.Hostname, true
+	if f := t.federations[i]; f != nil {
+		if at, found := slices.BinarySearchFunc(f.To, viewer, CompareMeshes); found && f.To[at] == viewer {
+			return f.Hostname, true
+		}
 	}
 	return "", false
 }

@@ -29,6 +29,8 @@ type Topology struct {
 	scope        Scope
 	byRef        map[commonv1.ObjectRef]*snapshot.MeshPlan
 	trustDomains map[string][]string
+	// members are the meshes of each VirtualMesh.
+	members map[*networkingv1.VirtualMesh]map[commonv1.ObjectRef]bool
 	// gateways are the services that are labelled as gateways, by mesh.
 	gateways map[commonv1.ObjectRef][]*discoveryv1.Destination
 	// gatewayPods are the labels of the pods of all gateways, and otherPods those of all other pods.
@@ -75,6 +77,15 @@ func New(
 		t.openGateways(vm)
 	}
 	t.addTrustDomains()
+	t.members = make(map[*networkingv1.VirtualMesh]map[commonv1.ObjectRef]bool, len(t.VirtualMeshes))
+	for _, mesh := range t.Meshes {
+		if vm := mesh.VirtualMesh; vm != nil {
+			if t.members[vm] == nil {
+				t.members[vm] = map[commonv1.ObjectRef]bool{}
+			}
+			t.members[vm][commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}] = true
+		}
+	}
 	t.reuseMeshes(before)
 	t.federate(needs, stored, before)
 	t.countLoads()
@@ -122,16 +133,24 @@ func (t *Topology) MeshOf(d *discoveryv1.Destination) *snapshot.MeshPlan {
 }
 
 // CallingMeshes are the meshes whose workloads can call the selected Destinations:
-// their own, and the others in the same VirtualMeshes.
+// their own, and the others in the same VirtualMeshes. The answer may be shared: do not change it.
 func (t *Topology) CallingMeshes(selected []int) map[commonv1.ObjectRef]bool {
 	meshes := map[commonv1.ObjectRef]bool{}
 	virtual := map[*networkingv1.VirtualMesh]bool{}
+	alone := false // in no VirtualMesh
 	for _, i := range selected {
 		if mesh := t.MeshOf(t.inv.Destinations[i]); mesh != nil {
 			meshes[*t.inv.Destinations[i].Spec.Mesh] = true
 			if mesh.VirtualMesh != nil {
 				virtual[mesh.VirtualMesh] = true
+			} else {
+				alone = true
 			}
+		}
+	}
+	if len(virtual) == 1 && !alone {
+		for vm := range virtual {
+			return t.members[vm]
 		}
 	}
 	for _, mesh := range t.Meshes {

@@ -56,6 +56,15 @@ func NewTrustFacts(in *snapshot.Input) TrustFacts {
 	return facts
 }
 
+// SameSources reports whether the facts, which were read where the management plane was as given,
+// would be read from an Input with the same clusters again: what they follow from is the same by
+// identity.
+func (f TrustFacts) SameSources(was *snapshot.Management, in *snapshot.Input) bool {
+	m := in.Management
+	return was.Namespace == m.Namespace && slices.Equal(f.roots, in.Roots) &&
+		snapshot.SameSlice(was.KubernetesClusters, m.KubernetesClusters) && snapshot.SameSlice(was.VirtualMeshes, m.VirtualMeshes)
+}
+
 // Same reports whether the same follows from two facts.
 func (f TrustFacts) Same(o TrustFacts) bool {
 	return slices.Equal(f.roots, o.roots) &&

@@ -152,15 +152,6 @@ func (r *Remote) lose(reason string) {
 	})
 }
 
-// Complete reports whether all that the agent has is here.
-func (s *RemoteStream) Complete() bool {
-	r := s.remote
-	r.turn.Lock()
-	defer r.turn.Unlock()
-	_, complete := r.receiver.Complete(r.notWaitedFor)
-	return complete
-}
-
 // Next is the next frame for the agent; nil if there is none.
 func (s *RemoteStream) Next() *relayv1.Feedback {
 	r := s.remote
@@ -197,6 +188,15 @@ func (s *RemoteStream) Receive(d *relayv1.Data) error {
 		}
 	})
 	return nil
+}
+
+// Compared reports whether everything that the agent has is here, or the stream is of no more use.
+func (s *RemoteStream) Compared() bool {
+	r := s.remote
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	_, complete := r.receiver.Complete(r.notWaitedFor)
+	return r.stream != s || complete
 }
 
 // takeState takes over what the agent says of kinds and objects, under the lock.

@@ -94,14 +94,14 @@ func (r *builder) routeFilters(view *snapshot.View, remote bool) {
 		}
 	}
 	ref := snapshot.Ref{Kind: snapshot.EnvoyFilter, Cluster: view.Mesh.Cluster, Namespace: view.Mesh.RootNamespace, Name: r.plan.Ref.Name}
-	for _, o := range r.objects {
-		if o.Ref == ref {
-			return // of a revision beside this one, which has the same routes
-		}
+	if len(spec.ConfigPatches) == 0 || r.filtered[ref] {
+		return // of a revision beside this one, which has the same routes
 	}
-	if len(spec.ConfigPatches) > 0 {
-		r.add(ref, r.content(spec, remote, r.parents(remote, policies...)))
+	if r.filtered == nil {
+		r.filtered = map[snapshot.Ref]bool{}
 	}
+	r.filtered[ref] = true
+	r.add(ref, r.content(spec, remote, r.parents(remote, policies...)))
 }
 
 func configureRoute(name string, configs object) *networking.EnvoyFilter_EnvoyConfigObjectPatch {

@@ -26,15 +26,11 @@ func (Renderer) Destination(plan *snapshot.DestinationPlan, namespace string) []
 		return nil
 	}
 	r := &builder{plan: plan, namespace: namespace}
-	for i, view := range plan.Views {
-		if i > 0 && r.written(view.Mesh) {
-			continue
-		}
-		r.virtualService(view, i > 0)
-		r.routeFilters(view, i > 0)
-		r.destinationRule(view, i > 0)
-	}
+	// Kind by kind in the order of Refs, which leaves little to sort.
+	r.eachView((*builder).destinationRule)
+	r.eachView((*builder).routeFilters)
 	r.serviceEntries()
+	r.eachView((*builder).virtualService)
 	r.authorizationPolicy()
 	r.nameDeclarations()
 	meshes := []*snapshot.MeshPlan{plan.Mesh}
@@ -47,6 +43,16 @@ func (Renderer) Destination(plan *snapshot.DestinationPlan, namespace string) []
 	newExporter(plan.Destination.Spec.KubeService, meshes...).export(r.objects)
 	slices.SortFunc(r.objects, func(a, b *snapshot.Object) int { return a.Ref.Compare(b.Ref) })
 	return r.objects
+}
+
+// eachView renders one kind of object for each view; the first is that of the service's own
+// mesh.
+func (r *builder) eachView(render func(r *builder, view *snapshot.View, remote bool)) {
+	for i, view := range r.plan.Views {
+		if i == 0 || !r.written(view.Mesh) {
+			render(r, view, i > 0)
+		}
+	}
 }
 
 // Mesh renders who may call the services of a mesh, and what is asked of its agent.
@@ -69,6 +75,8 @@ type builder struct {
 
 	services []sharedService
 	rules    []sharedRule
+	// filtered are the EnvoyFilters that there are.
+	filtered map[snapshot.Ref]bool
 }
 
 func (r *builder) add(ref snapshot.Ref, content *snapshot.Content) {

@@ -79,8 +79,14 @@ func (r *builder) remoteContent(entry *networking.ServiceEntry, service *discove
 			Endpoints: entry.Endpoints, Resolution: entry.Resolution, SubjectAltNames: answers,
 		}, true, parents), nil, provides)
 	}
+	unidentified := map[*snapshot.MeshPlan]bool{}
+	for _, view := range r.plan.Views {
+		if view.WithoutIdentity() != nil {
+			unidentified[view.Mesh] = true
+		}
+	}
 	return func(mesh *snapshot.MeshPlan) *snapshot.Content {
-		if named != nil && r.plan.WithoutIdentity(mesh) == nil {
+		if named != nil && !unidentified[mesh] {
 			return named
 		}
 		if anyone == nil {

@@ -4,6 +4,7 @@
 //	hub.go       the server, and its clusters
 //	caller.go    which agent a stream is of
 //	report.go    an agent's cluster, replicated to a watch.Remote
+//	turns.go     how many clusters are compared at once
 //	exchange.go  requests to a cluster as an http.RoundTripper
 //	desire.go    what an agent is to keep while the hub is away
 //	verify.go    whether the hub has what the agent and the cluster have
@@ -54,6 +55,9 @@ type Options struct {
 	Version string
 	// Grace is how long a cluster may have no stream until it is frozen: a reconnection must not be visible. 10 s if zero.
 	Grace time.Duration
+	// Turns is how many clusters are compared at once; 16 if zero. All others wait, so that none takes so
+	// long that it counts as lost, when all agents dial at the same time.
+	Turns int
 	// Log receives who connects; slog.Default() if nil.
 	Log *slog.Logger
 	// Times bound how long nothing may happen on a stream.
@@ -72,10 +76,11 @@ type Hub struct {
 	relayv1.UnimplementedRelayServer
 	options     Options
 	incarnation string
-	turns       *turns
 
 	mu       sync.Mutex
 	clusters map[string]*cluster
+	// turns are those of clusters that are compared.
+	turns turns
 	// standing outlives clusters: who writes says once what stands, however a cluster is reached.
 	standing map[string]*Standing
 
@@ -107,11 +112,14 @@ func New(o Options) *Hub {
 	if o.Grace == 0 {
 		o.Grace = 10 * time.Second
 	}
+	if o.Turns == 0 {
+		o.Turns = 16
+	}
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
 	return &Hub{
-		options: o, incarnation: rand.Text(), turns: newTurns(turnsAtOnce), clusters: map[string]*cluster{}, standing: map[string]*Standing{},
+		options: o, incarnation: rand.Text(), turns: make(turns, o.Turns), clusters: map[string]*cluster{}, standing: map[string]*Standing{},
 		books: map[string]*book{}, verifyPause: verifyPause,
 	}
 }

@@ -42,11 +42,14 @@ func (h *Hub) Report(stream grpc.BidiStreamingServer[relayv1.Data, relayv1.Feedb
 	overdue := time.AfterFunc(h.options.Grace, frames.Overdue)
 	defer overdue.Stop()
 	signal := make(chan struct{}, 1)
-	turn := h.turns.ask(who.ctx, func() { pump.Signal(signal) })
-	defer turn.done()
+	turn := h.turns.await(who.ctx, func() { pump.Signal(signal) })
+	defer turn.end()
 	go pump.Receive(h.options.Times, pump.Receiving(counted, stream.Recv), func(frame *relayv1.Data) error {
 		defer pump.Signal(signal)
 		err := frames.Receive(frame)
+		if turn.has() && frames.Compared() {
+			turn.end()
+		}
 		if frame.GetComplete() != nil || frame.GetCluster() != nil {
 			h.tell(who.cluster)
 		}
@@ -55,11 +58,8 @@ func (h *Hub) Report(stream grpc.BidiStreamingServer[relayv1.Data, relayv1.Feedb
 	err = pump.Run(who.ctx, pump.Out[*relayv1.Feedback]{
 		Times: h.options.Times, Signal: signal, Send: pump.Sending(counted, stream.Send),
 		Next: func() (*relayv1.Feedback, bool) {
-			if !turn.is() {
-				return nil, false // the agent sends no objects before it knows what is here
-			}
-			if frames.Complete() {
-				turn.done()
+			if !turn.came() {
+				return nil, false // beats tell the agent that it is heard
 			}
 			frame := frames.Next()
 			return frame, frame != nil

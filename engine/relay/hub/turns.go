@@ -3,59 +3,59 @@ package hub
 import (
 	"context"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
-// turnsAtOnce is how many clusters are compared with what is here at the same time: each takes memory and time for a moment, and after a
-// start all come at once.
-const turnsAtOnce = 16
+// turns bound how many clusters are compared at once.
+type turns chan struct{}
 
-// turns lets clusters be compared one after the other, in the order in which they come.
-type turns struct {
-	free chan struct{}
-}
+// longestTurn is how long a cluster may be compared while others wait. An agent that takes longer goes on beside them.
+const longestTurn = 10 * time.Second
 
-func newTurns(n int) *turns {
-	t := &turns{free: make(chan struct{}, n)}
-	for range n {
-		t.free <- struct{}{}
-	}
-	return t
-}
-
-// turn is one that was asked for.
+// turn is that of one stream.
 type turn struct {
-	// taken is closed when it is there.
-	taken chan struct{}
-	// done ends it, or the wait for it.
-	done func()
+	// began: it has come. ended is closed once it is over.
+	began atomic.Bool
+	ended chan struct{}
+	once  sync.Once
 }
 
-// ask asks for a turn, and calls ready when it is there. It has to be ended.
-func (t *turns) ask(ctx context.Context, ready func()) *turn {
-	ctx, cancel := context.WithCancel(ctx)
-	out := &turn{taken: make(chan struct{})}
-	ended := make(chan struct{})
-	out.done = sync.OnceFunc(func() { cancel(); close(ended) })
+// await returns at once. The turn comes later, which is told by a call of signal; or never, if ctx ends before.
+func (t turns) await(ctx context.Context, signal func()) *turn {
+	own := &turn{ended: make(chan struct{})}
 	go func() {
 		select {
 		case <-ctx.Done():
 			return
-		case <-t.free:
+		case t <- struct{}{}:
 		}
-		close(out.taken)
-		ready()
-		<-ended
-		t.free <- struct{}{}
+		defer func() { <-t }()
+		own.began.Store(true)
+		signal()
+		limit := time.NewTimer(longestTurn)
+		defer limit.Stop()
+		select {
+		case <-ctx.Done():
+		case <-own.ended:
+		case <-limit.C:
+		}
 	}()
-	return out
+	return own
 }
 
-// is reports whether the turn is there.
-func (t *turn) is() bool {
+// came reports whether the turn has come; it stays true.
+func (t *turn) came() bool { return t.began.Load() }
+
+// has reports whether the turn has come, and is not over.
+func (t *turn) has() bool {
 	select {
-	case <-t.taken:
-		return true
-	default:
+	case <-t.ended:
 		return false
+	default:
+		return t.came()
 	}
 }
+
+// end gives the turn to another cluster.
+func (t *turn) end() { t.once.Do(func() { close(t.ended) }) }
