@@ -24,7 +24,7 @@ func notEvaluated(q *query, out *Why) (list []string) {
 			continue
 		}
 		if d.Mesh.Ref == q.mesh.Ref {
-			list = append(list, otherPods(q.mesh)...)
+			list = append(list, otherPods(q.mesh, d)...)
 			list = append(list, twins(q.Index, d)...)
 			list = append(list, otherNetworks(q, d)...)
 		}
@@ -40,9 +40,9 @@ func notEvaluated(q *query, out *Why) (list []string) {
 	return slices.Compact(list)
 }
 
-// otherPods says that a control plane may know pods of other clusters.
-func otherPods(mesh *snapshot.MeshPlan) []string {
-	if mesh.MayKnowOthers == "" {
+// otherPods says that a control plane may know pods of other clusters, behind the name of a Destination or, for nil, behind any.
+func otherPods(mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) []string {
+	if mesh.MayKnowOthers == "" || d == nil && mesh.KeepsAllInCluster() || d != nil && keptInCluster(d) {
 		return nil
 	}
 	return []string{"whether the control plane of mesh " + mesh.Ref.Name + ", which is installed to know other clusters (" + mesh.MayKnowOthers +
@@ -113,7 +113,7 @@ func (o *outside) podsOfGateway(mesh *snapshot.MeshPlan, gw *snapshot.GatewayPla
 
 // unevaluatedAt is what applies to calls to a Destination, whoever the callers are, and is not evaluated.
 func unevaluatedAt(x *Index, d *snapshot.DestinationPlan) []string {
-	list := slices.Concat(otherPods(d.Mesh), twins(x, d), x.outside.defaultSettings(d.Mesh))
+	list := slices.Concat(otherPods(d.Mesh, d), twins(x, d), x.outside.defaultSettings(d.Mesh))
 	if d.Mesh.InboundNote != "" {
 		list = append(list, d.Mesh.InboundNote)
 	}
@@ -126,7 +126,7 @@ func unevaluatedIn(x *Index, mesh snapshot.Ref) []string {
 	if m == nil {
 		return nil
 	}
-	list := append(otherPods(m), x.outside.defaultSettings(m)...)
+	list := append(otherPods(m, nil), x.outside.defaultSettings(m)...)
 	if text := ambientCallers(x, m); text != "" {
 		list = append(list, text)
 	}

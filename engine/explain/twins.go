@@ -16,7 +16,7 @@ import (
 // control plane shows no sign of that.
 func twins(x *Index, d *snapshot.DestinationPlan) []string {
 	k := d.Destination.Spec.KubeService
-	if k == nil || d.Mesh == nil || d.Mesh.ClusterID == "" || d.Mesh.MayKnowOthers != "" {
+	if k == nil || d.Mesh == nil || d.Mesh.ClusterID == "" || d.Mesh.MayKnowOthers != "" || keptInCluster(d) {
 		return nil
 	}
 	var clusters []string
@@ -38,6 +38,12 @@ func twins(x *Index, d *snapshot.DestinationPlan) []string {
 	slices.Sort(clusters)
 	return []string{"whether the control plane of mesh " + d.Mesh.Ref.Name + " knows the pods of service " + k.Ref.Name + "." + k.Ref.Namespace + " in " + firstOf(slices.Compact(clusters)) +
 		" by remote secrets (" + d.Mesh.ClusterID + "), which are not read: requests would also go there"}
+}
+
+// keptInCluster reports that callers of the mesh of a Destination get none of its pods in other clusters, whatever its control plane
+// knows.
+func keptInCluster(d *snapshot.DestinationPlan) bool {
+	return len(d.Views) > 0 && d.Mesh.KeepsInCluster(d.Views[0].Host)
 }
 
 // findService is a Service of a cluster; nil if there is none.

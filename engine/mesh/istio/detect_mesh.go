@@ -100,6 +100,8 @@ func newControlPlane(x *discovery.Index, d *appsv1.Deployment, pilot *corev1.Con
 			Ingress:                 config.ingress,
 			Network:                 networkOf(x, d.Namespace),
 			ClusterID:               clusterIDOf(pilot),
+			LocalHosts:              config.localHosts,
+			SharedHosts:             config.sharedHosts,
 			InboundTrafficPolicy:    config.inbound,
 			ForeignCA:               foreignCA(pilot),
 			Ambient:                 ambientOf(x, d, pilot),

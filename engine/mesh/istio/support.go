@@ -39,7 +39,7 @@ var dialect = &snapshot.Dialect{
 		{What: "meshConfig", Regard: snapshot.Followed, Note: "trust domains, root namespace, defaults of exportTo, path normalization and DNS capture, also of the ConfigMap that SHARED_MESH_CONFIG names; outboundTrafficPolicy, discoverySelectors, serviceEntryVisibility and enableAutoMtls"},
 		{What: "meshConfig.defaultTrafficPolicy", Regard: snapshot.Named},
 		{What: "meshConfig.inboundTrafficPolicy", Regard: snapshot.Named, Note: "LOCALHOST"},
-		{What: "endpoints in other clusters", Regard: snapshot.Named, Note: "of a control plane with remote secrets, which are not read: where its namespace has the label " + networkKey + ", or where it has a " + clusterID + " and another cluster has a service of the same name"},
+		{What: "endpoints in other clusters", Regard: snapshot.Named, Note: "of a control plane with remote secrets, which are not read: where its namespace has the label " + networkKey + ", or where it has a " + clusterID + " and another cluster has a service of the same name; not for the hosts that serviceSettings in its meshConfig keep in the cluster (clusterLocal)"},
 		{What: "label " + networkKey, Regard: snapshot.Named, Note: "of pods that are called, where callers have another one; meshNetworks is not looked at"},
 		{What: "label " + tlsModeLabel, Regard: snapshot.Followed, Note: "of pods that are called"},
 		{What: "traffic annotations", Regard: snapshot.Followed, Note: "of pods, and the same settings of their injector: ports and addresses that pass proxies by. What cannot be read, or depends on an address that is not known, makes an answer UNKNOWN; interfaces are not looked at"},
@@ -106,6 +106,7 @@ func describe(plan *snapshot.MeshPlan) {
 		plan.PlainBy = "enableAutoMtls is false in the meshConfig of mesh " + plan.Ref.Name
 	}
 	plan.ForeignCA = spec.ForeignCA
+	plan.LocalHosts, plan.SharedHosts = spec.LocalHosts, spec.SharedHosts
 	if spec.ClusterID != "" {
 		plan.ClusterID = clusterID + " is " + spec.ClusterID
 	}
