@@ -107,7 +107,14 @@ func (x *Index) kubeService(kinds []*detected, c *candidate, name string) *disco
 		ExternalIPs:            slices.Compact(slices.Sorted(slices.Values(s.Spec.ExternalIPs))),
 		ServiceType:            serviceType(s.Spec.Type),
 		Headless:               s.Spec.ClusterIP == corev1.ClusterIPNone,
+		NodeLocal:              isNodeLocal(s),
 	}
+}
+
+// isNodeLocal reports whether only pods on the node of a caller answer for a Service
+// (https://kubernetes.io/docs/concepts/services-networking/service-traffic-policy/).
+func isNodeLocal(s *corev1.Service) bool {
+	return s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal
 }
 
 // exportTo is what the mesh of a Service reads of it about who knows it.

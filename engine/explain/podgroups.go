@@ -104,6 +104,21 @@ func traitsOf(mesh *snapshot.MeshPlan, labels map[string]string) snapshot.PodTra
 	return mesh.Dialect.PodTraits(mesh, labels)
 }
 
+// podPortsOf are the ports of pods of a Destination to which a port of it leads; 0 is any.
+func podPortsOf(d *snapshot.DestinationPlan, port uint32) (ports []uint32) {
+	k := d.Destination.Spec.KubeService
+	for i := range k.EndpointSubsets {
+		if port == 0 {
+			for _, p := range k.EndpointSubsets[i].Ports {
+				ports = append(ports, p.Port)
+			}
+		} else if number, serves := snapshot.SubsetPort(k, &k.EndpointSubsets[i], port); serves {
+			ports = append(ports, number)
+		}
+	}
+	return ports
+}
+
 // podsOfDestination are the pods of a Destination that have some labels; nil if users wrote nothing for its mesh.
 func (o *outside) podsOfDestination(d *snapshot.DestinationPlan, with map[string]string) *snapshot.PodQuery {
 	k := d.Destination.Spec.KubeService

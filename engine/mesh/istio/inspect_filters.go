@@ -57,12 +57,15 @@ func (h *handWritten) Filters(of *snapshot.PodQuery, at snapshot.ProxySide) (out
 			}
 		}
 	}
+	if at == snapshot.SideInbound {
+		out = append(out, h.listeners(of)...)
+	}
 	slices.SortFunc(out, func(a, b snapshot.Intersection) int { return a.Ref.Compare(b.Ref) })
 	return out
 }
 
 // HasFilters implements snapshot.ByHand.
-func (h *handWritten) HasFilters() bool { return len(h.filters) > 0 }
+func (h *handWritten) HasFilters() bool { return len(h.filters) > 0 || h.listens }
 
 // matchedSides is where selectors of traffic have an object act; without any, everywhere. Gateways are clients (Istio,
 // workloadModeForListenerClass).

@@ -162,9 +162,17 @@ func stripSidecar(o *istionetworkingv1.Sidecar) {
 		}
 		egress = append(egress, kept)
 	}
+	var ingress []*networking.IstioIngressListener
+	for _, l := range o.Spec.Ingress {
+		if l.Port != nil {
+			ingress = append(ingress, &networking.IstioIngressListener{
+				Port: &networking.SidecarPort{Number: l.Port.Number, Protocol: l.Port.Protocol}, DefaultEndpoint: l.DefaultEndpoint,
+			})
+		}
+	}
 	outbound := o.Spec.OutboundTrafficPolicy
 	o.Spec.Reset()
-	o.Spec.WorkloadSelector, o.Spec.Egress = selector, egress
+	o.Spec.WorkloadSelector, o.Spec.Egress, o.Spec.Ingress = selector, egress, ingress
 	if outbound != nil {
 		only(&outbound.EgressProxy)
 		o.Spec.OutboundTrafficPolicy = &networking.OutboundTrafficPolicy{Mode: outbound.Mode, EgressProxy: outbound.EgressProxy}

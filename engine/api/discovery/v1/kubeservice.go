@@ -25,6 +25,8 @@ type KubeService struct {
 	ServiceAccounts []string `json:"serviceAccounts,omitempty"`
 	// Headless: the Service has no address, so that callers in its cluster resolve its pods. Not part of Gloo Mesh 1.x.
 	Headless bool `json:"headless,omitempty"`
+	// NodeLocal: only pods on the node of a caller answer (internalTrafficPolicy Local). Not part of Gloo Mesh 1.x.
+	NodeLocal bool `json:"nodeLocal,omitempty"`
 	// ExportTo are the namespaces whose callers know the Service, as its own annotation says: names, "." for its own, "*" for all
 	// or "~" for none. Empty means what the settings of its mesh say. Not part of Gloo Mesh 1.x.
 	// +kubebuilder:validation:MaxItems=256

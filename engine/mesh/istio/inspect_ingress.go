@@ -1,0 +1,61 @@
+package istio
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+	istionetworkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// listeners are the Sidecars because of which proxies of pods take a port in another way than its Service says it: by the protocol of
+// the listener in spec.ingress, and on to its defaultEndpoint. A port without such a listener stays as it is: proxies pass it on to
+// where callers connect to (Istio, buildInboundChainConfigs, buildInboundPassthroughChains and buildInboundClustersFromSidecar).
+func (h *handWritten) listeners(of *snapshot.PodQuery) (out []snapshot.Intersection) {
+	if !h.listens {
+		return nil
+	}
+	for _, labels := range of.Pods {
+		o := h.sidecarOf(of, labels)
+		if o == nil {
+			continue
+		}
+		ref := h.sidecarRef(o)
+		if what := listensText(o, of.Ports); what != "" && !slices.ContainsFunc(out, func(x snapshot.Intersection) bool { return x.Ref == ref }) {
+			out = append(out, snapshot.Intersection{Ref: ref, What: what})
+		}
+	}
+	return out
+}
+
+// listensText says how the proxies under a Sidecar take ports; empty if it says nothing about these. Without ports, all count.
+func listensText(o *istionetworkingv1.Sidecar, ports []uint32) string {
+	const few = 3
+	var parts []string
+	for _, l := range o.Spec.Ingress {
+		if len(ports) > 0 && !slices.Contains(ports, l.GetPort().GetNumber()) {
+			continue
+		}
+		to := "the address that callers connect to"
+		if l.DefaultEndpoint != "" {
+			to = l.DefaultEndpoint
+		}
+		parts = append(parts, fmt.Sprintf("port %d as %s, on to %s", l.GetPort().GetNumber(), strings.ToUpper(cmp.Or(l.GetPort().GetProtocol(), "detected")), to))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	more := ""
+	if len(parts) > few {
+		more = fmt.Sprintf(" and %d more", len(parts)-few)
+		parts = parts[:few]
+	}
+	return "has their proxies take " + strings.Join(parts, "; ") + more + ", whatever the Service says"
+}
+
+// hasListeners reports whether a Sidecar has listeners of its own for what comes in.
+func hasListeners(s *networking.Sidecar) bool { return len(s.GetIngress()) > 0 }
