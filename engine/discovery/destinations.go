@@ -93,7 +93,9 @@ func (x *Index) meshOfService(kinds []*detected, s *corev1.Service, backing []*w
 // kubeService describes a Service and its workloads, for the Destination of a name.
 func (x *Index) kubeService(kinds []*detected, c *candidate, name string) *discoveryv1.KubeService {
 	s, answering := c.service, c.workloads
+	waypoint, ingress := ambient{x}.askedWaypoint(kindOf(kinds, c.mesh), c)
 	return &discoveryv1.KubeService{
+		UseWaypoint: waypoint, IngressUseWaypoint: ingress,
 		Ambient:                ambient{x}.serviceOf(kindOf(kinds, c.mesh), c),
 		Ref:                    commonv1.ClusterObjectRef{Name: s.Name, Namespace: s.Namespace, ClusterName: x.Cluster},
 		WorkloadSelectorLabels: s.Spec.Selector,

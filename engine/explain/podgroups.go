@@ -28,6 +28,8 @@ type podGroup struct {
 	machines, withoutIdentity bool
 	// pastProxy says how connections to the port pass their proxies by, as EndpointPort.PastProxy has it; empty if they do not.
 	pastProxy string
+	// waypoint: they ask for a waypoint themselves.
+	waypoint bool
 	// plain says in a clause because of what callers of their own mesh present no identity to them; empty if they do.
 	plain string
 	// others are Destinations in front of the same pods whose AccessPolicies decide about calls to them, where none selects the
@@ -67,7 +69,8 @@ func (o *outside) podGroups(d *snapshot.DestinationPlan, port uint32, with map[s
 			if group.pastProxy = pastProxyAt(part, number); group.pastProxy == "" && !group.bare {
 				group.others, group.also = selecting(others, pod), selecting(also, pod)
 			}
-			group.plain = traitsOf(d.Mesh, pod).Plain
+			traits := traitsOf(d.Mesh, pod)
+			group.plain, group.waypoint = traits.Plain, traits.Waypoint != ""
 			at := slices.IndexFunc(groups, func(g *podGroup) bool {
 				return g.isLike(&group)
 			})
@@ -93,7 +96,7 @@ func (o *outside) podGroups(d *snapshot.DestinationPlan, port uint32, with map[s
 // isLike reports whether two groups differ in their pods only.
 func (g *podGroup) isLike(o *podGroup) bool {
 	return g.port == o.port && g.bare == o.bare && g.ambient == o.ambient && g.machines == o.machines && g.withoutIdentity == o.withoutIdentity &&
-		g.pastProxy == o.pastProxy && g.plain == o.plain && slices.Equal(g.others, o.others) && slices.Equal(g.also, o.also)
+		g.pastProxy == o.pastProxy && g.plain == o.plain && g.waypoint == o.waypoint && slices.Equal(g.others, o.others) && slices.Equal(g.also, o.also)
 }
 
 // traitsOf are what labels of pods of a mesh say about calls to them.

@@ -45,6 +45,9 @@ func podTraits(mesh *snapshot.MeshPlan, labels map[string]string) (out snapshot.
 	if mode, says := labels[tlsModeLabel]; says && mode != tlsModeMutual {
 		out.Plain = "label " + tlsModeLabel + " of the pods is " + strconv.Quote(mode)
 	}
+	if name := labels[useWaypointKey]; name != noWaypoint {
+		out.Waypoint = name
+	}
 	out.Network = labels[networkKey]
 	if spec := specOf(mesh); spec != nil && out.Network == "" {
 		out.Network = spec.Network

@@ -44,8 +44,8 @@ var dialect = &snapshot.Dialect{
 		{What: "label " + tlsModeLabel, Regard: snapshot.Followed, Note: "of pods that are called"},
 		{What: "traffic annotations", Regard: snapshot.Followed, Note: "of pods, and the same settings of their injector: ports and addresses that pass proxies by. What cannot be read, or depends on an address that is not known, or on the interface of a connection that callers open, makes an answer UNKNOWN. A policy gets a warning about callers of whom its proxies do not see what they send"},
 		{What: "interception mode NONE", Regard: snapshot.Followed, Note: "it makes an answer UNKNOWN"},
-		{What: "ambient mode", Regard: snapshot.Named, Note: "pods by the annotation of istio-cni, and the waypoints of Services. Nothing is translated for them, and an answer is UNKNOWN, or REFUSED where ztunnel lets nobody in; users' objects that mean something else there get a warning"},
-		{What: "waypoints of other kinds", Regard: snapshot.Ignored, Note: "those that pods or ServiceEntries ask for, or gateways (istio.io/ingress-use-waypoint), canaries, whom allowedRoutes lets attach, and Gateways of class istio-remote; of AMBIENT_ENABLE_MULTI_NETWORK only that it is set: with it, a control plane of remote clusters only may drop the endpoints of ServiceEntries"},
+		{What: "ambient mode", Regard: snapshot.Named, Note: "pods by the annotation of istio-cni, and the waypoints that Services, namespaces and pods ask for, also for gateways (istio.io/ingress-use-waypoint). Nothing is translated for them, and an answer is UNKNOWN, or REFUSED where ztunnel lets nobody in; users' objects that mean something else there get a warning"},
+		{What: "waypoints of other kinds", Regard: snapshot.Ignored, Note: "those that ServiceEntries ask for, canaries, whom allowedRoutes lets attach, and Gateways of class istio-remote; of AMBIENT_ENABLE_MULTI_NETWORK only that it is set: with it, a control plane of remote clusters only may drop the endpoints of ServiceEntries"},
 	},
 
 	Ambient: &snapshot.AmbientHints{
