@@ -21,6 +21,9 @@ const (
 	// none (Istio's chart istiod). Without another one, control planes do not know each other's pods (istio.io: Install Multicluster).
 	clusterID      = "CLUSTER_ID"
 	usualClusterID = "Kubernetes"
+	// alpnFilter is false where proxies of callers lack the filter by which those of pods detect requests in mutual TLS (Istio,
+	// features.ALPNFilter).
+	alpnFilter = "PILOT_ENABLE_ALPN_FILTER"
 	// maxLocalHosts is how many hosts of serviceSettings a Mesh keeps.
 	maxLocalHosts = 256
 	// enableCA is false where the control plane signs no certificates (Istio, features.EnableCAServer).

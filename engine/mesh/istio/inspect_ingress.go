@@ -13,8 +13,9 @@ import (
 )
 
 // listeners are the Sidecars because of which proxies of pods take a port in another way than its Service says it: by the protocol of
-// the listener in spec.ingress, and on to its defaultEndpoint. A port without such a listener stays as it is: proxies pass it on to
-// where callers connect to (Istio, buildInboundChainConfigs, buildInboundPassthroughChains and buildInboundClustersFromSidecar).
+// the listener in spec.ingress, and on to its defaultEndpoint. Of a port without such a listener, proxies detect the protocol, whatever its
+// Service says, and pass it on to where callers connect to: it stays as it is where they can detect it (Istio, buildInboundChainConfigs,
+// buildInboundPassthroughChains and buildInboundClustersFromSidecar).
 func (h *handWritten) listeners(of *snapshot.PodQuery) (out []snapshot.Intersection) {
 	if !h.listens {
 		return nil
@@ -25,17 +26,24 @@ func (h *handWritten) listeners(of *snapshot.PodQuery) (out []snapshot.Intersect
 			continue
 		}
 		ref := h.sidecarRef(o)
-		if what := listensText(o, of.Ports); what != "" && !slices.ContainsFunc(out, func(x snapshot.Intersection) bool { return x.Ref == ref }) {
+		if what := listensText(o, of.Ports, of.Mesh.Undetected); what != "" && !slices.ContainsFunc(out, func(x snapshot.Intersection) bool { return x.Ref == ref }) {
 			out = append(out, snapshot.Intersection{Ref: ref, What: what})
 		}
 	}
 	return out
 }
 
-// listensText says how the proxies under a Sidecar take ports; empty if it says nothing about these. Without ports, all count.
-func listensText(o *istionetworkingv1.Sidecar, ports []uint32) string {
+// listensText says how the proxies under a Sidecar take ports; empty if it says nothing about these. Without ports, all count. Undetected
+// says because of what they do not detect requests; empty if they do.
+func listensText(o *istionetworkingv1.Sidecar, ports []uint32, undetected string) string {
 	const few = 3
 	var parts []string
+	for _, port := range ports {
+		listed := slices.ContainsFunc(o.Spec.Ingress, func(l *networking.IstioIngressListener) bool { return l.GetPort().GetNumber() == port })
+		if text := fmt.Sprintf("port %d as connections, as %s", port, undetected); len(o.Spec.Ingress) > 0 && !listed && undetected != "" && !slices.Contains(parts, text) {
+			parts = append(parts, text)
+		}
+	}
 	for _, l := range o.Spec.Ingress {
 		if len(ports) > 0 && !slices.Contains(ports, l.GetPort().GetNumber()) {
 			continue

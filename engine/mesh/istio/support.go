@@ -37,6 +37,7 @@ var dialect = &snapshot.Dialect{
 		{What: "Ingress", Regard: snapshot.Followed, Note: "of the classes that the mesh takes, by the settings of its meshConfig and IngressClasses, at its ingress gateway"},
 		{What: "ProxyConfig, Telemetry", Regard: snapshot.Ignored, Note: "they decide about no request"},
 		{What: "meshConfig", Regard: snapshot.Followed, Note: "trust domains, root namespace, defaults of exportTo, path normalization and DNS capture, also of the ConfigMap that SHARED_MESH_CONFIG names; outboundTrafficPolicy, discoverySelectors, serviceEntryVisibility and enableAutoMtls"},
+		{What: "protocols that proxies detect", Regard: snapshot.Named, Note: "on ports whose Service names none, where " + alpnFilter + " of istiod is false; and where Services name different ones for a port of the same pods"},
 		{What: "meshConfig.defaultTrafficPolicy", Regard: snapshot.Named},
 		{What: "meshConfig.inboundTrafficPolicy", Regard: snapshot.Named, Note: "LOCALHOST"},
 		{What: "endpoints in other clusters", Regard: snapshot.Named, Note: "of a control plane with remote secrets, which are not read: where its namespace has the label " + networkKey + ", or where it has a " + clusterID + " and another cluster has a service of the same name; not for the hosts that serviceSettings in its meshConfig keep in the cluster (clusterLocal)"},
@@ -106,6 +107,9 @@ func describe(plan *snapshot.MeshPlan) {
 		plan.PlainBy = "enableAutoMtls is false in the meshConfig of mesh " + plan.Ref.Name
 	}
 	plan.ForeignCA = spec.ForeignCA
+	if spec.WithoutALPN {
+		plan.Undetected = alpnFilter + " of the control plane of mesh " + plan.Ref.Name + " is false"
+	}
 	plan.LocalHosts, plan.SharedHosts = spec.LocalHosts, spec.SharedHosts
 	if spec.ClusterID != "" {
 		plan.ClusterID = clusterID + " is " + spec.ClusterID

@@ -120,6 +120,9 @@ type IstioMesh struct {
 	// Gloo Mesh 1.x.
 	// +kubebuilder:validation:MaxItems=256
 	SharedHosts []string `json:"sharedHosts,omitempty"`
+	// WithoutALPN: proxies of callers do not say what they send (PILOT_ENABLE_ALPN_FILTER is false), so that those of pods do not detect
+	// requests in what comes with mutual TLS. It is not part of Gloo Mesh 1.x.
+	WithoutALPN bool `json:"withoutAlpn,omitempty"`
 	// InboundTrafficPolicy is how proxies pass connections on to their applications: LOCALHOST to 127.0.0.1; empty means Istio's
 	// default, PASSTHROUGH, which is the address that callers have used. It is not part of Gloo Mesh 1.x.
 	// +kubebuilder:validation:MaxLength=64
