@@ -24,7 +24,7 @@ type handWritten struct {
 	authorizationPolicies map[string][]*istiosecurityv1.AuthorizationPolicy
 	peerAuthentications   map[string][]*istiosecurityv1.PeerAuthentication
 	sidecars              map[string][]*istionetworkingv1.Sidecar
-	// listens: a Sidecar has listeners of its own for what comes in.
+	// listens: a Sidecar has listeners of its own.
 	listens bool
 	tokens  map[string][]*istiosecurityv1.RequestAuthentication
 	filters map[string][]filter

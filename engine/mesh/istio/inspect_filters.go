@@ -57,8 +57,11 @@ func (h *handWritten) Filters(of *snapshot.PodQuery, at snapshot.ProxySide) (out
 			}
 		}
 	}
-	if at == snapshot.SideInbound {
+	switch at {
+	case snapshot.SideInbound:
 		out = append(out, h.listeners(of)...)
+	case snapshot.SideOutbound:
+		out = append(out, h.senders(of)...)
 	}
 	slices.SortFunc(out, func(a, b snapshot.Intersection) int { return a.Ref.Compare(b.Ref) })
 	return out

@@ -156,7 +156,7 @@ func stripSidecar(o *istionetworkingv1.Sidecar) {
 	}
 	var egress []*networking.IstioEgressListener
 	for _, l := range o.Spec.Egress {
-		kept := &networking.IstioEgressListener{Hosts: l.Hosts}
+		kept := &networking.IstioEgressListener{Hosts: l.Hosts, Bind: l.Bind, CaptureMode: l.CaptureMode}
 		if l.Port != nil {
 			kept.Port = &networking.SidecarPort{Number: l.Port.Number}
 		}

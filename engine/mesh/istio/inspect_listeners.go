@@ -65,5 +65,36 @@ func listensText(o *istionetworkingv1.Sidecar, ports []uint32, undetected string
 	return "has their proxies take " + strings.Join(parts, "; ") + more + ", whatever the Service says"
 }
 
-// hasListeners reports whether a Sidecar has listeners of its own for what comes in.
-func hasListeners(s *networking.Sidecar) bool { return len(s.GetIngress()) > 0 }
+// hasListeners reports whether a Sidecar has listeners of its own.
+func hasListeners(s *networking.Sidecar) bool {
+	return len(s.GetIngress()) > 0 || slices.ContainsFunc(s.GetEgress(), isSender)
+}
+
+// senders are the Sidecars because of which proxies of pods take what is for some hosts only where the application sends it to a listener
+// of theirs by itself: one with a bind, or with captureMode NONE, whose bind is that of the pod itself unless it is set (Istio,
+// buildSidecarOutboundListeners).
+func (h *handWritten) senders(of *snapshot.PodQuery) (out []snapshot.Intersection) {
+	if !h.listens {
+		return nil
+	}
+	for _, labels := range of.Pods {
+		o := h.sidecarOf(of, labels)
+		if o == nil {
+			continue
+		}
+		at := slices.IndexFunc(o.Spec.Egress, isSender)
+		if ref := h.sidecarRef(o); at >= 0 && !slices.ContainsFunc(out, func(x snapshot.Intersection) bool { return x.Ref == ref }) {
+			l := o.Spec.Egress[at]
+			where := cmp.Or(l.Bind, "127.0.0.1")
+			if port := l.GetPort().GetNumber(); port != 0 {
+				where = fmt.Sprintf("%s, port %d", where, port)
+			}
+			out = append(out, snapshot.Intersection{Ref: ref, What: "has their proxies take what is for " + strings.Join(l.Hosts, ", ") + " at " + where + " only, where the application sends it there"})
+		}
+	}
+	return out
+}
+
+func isSender(l *networking.IstioEgressListener) bool {
+	return l.Bind != "" || l.CaptureMode == networking.CaptureMode_NONE
+}
