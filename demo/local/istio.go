@@ -73,6 +73,9 @@ func (c *Cluster) renderIstio(ctx context.Context, opts IstioOptions) ([]*unstru
 		"values.global.network=" + c.Name(),
 		"values.global.multiCluster.clusterName=" + c.Name(),
 	}
+	if c.state.RealProxies { // as in the process
+		args = append(args, "values.pilot.env.PILOT_ENABLE_METADATA_EXCHANGE=false", "values.pilot.env.PILOT_ENABLE_ALPN_FILTER=false")
+	}
 	if opts.TrustDomain != "" {
 		args = append(args, "meshConfig.trustDomain="+opts.TrustDomain)
 	}

@@ -24,6 +24,8 @@ type AmbientDetector struct {
 	Role func(labels map[string]string) discoveryv1.DataPlaneMode
 	// Waypoint is the one that a Service, or its namespace, which may be nil, asks for, by its name; nil if none.
 	Waypoint func(ns *corev1.Namespace, o *metav1.ObjectMeta) *discoveryv1.Waypoint
+	// Ingress reports whether labels of a Service, or of its namespace, which may be nil, have gateways use its waypoint.
+	Ingress func(ns *corev1.Namespace, labels map[string]string) bool
 	// IsOf reports whether what has some labels is of the waypoint of a name.
 	IsOf func(name string, labels map[string]string) bool
 	// Describe fills in what the labels of a waypoint say of it.
@@ -164,6 +166,19 @@ func (x ambient) serviceOf(k *detected, c *candidate) *discoveryv1.AmbientServic
 		out.Waypoint = x.waypointOf(k, s)
 	}
 	return out
+}
+
+// askedWaypoint is the waypoint that a Service of a mesh with that data plane asks for, and whether gateways use it, too; empty if none.
+func (x ambient) askedWaypoint(k *detected, c *candidate) (name string, ingress bool) {
+	if k == nil || k.Ambient == nil || c.mesh == nil || !c.mesh.Ambient || k.Ambient.Role(c.service.Labels) != "" {
+		return "", false
+	}
+	ns := x.Namespaces[c.service.Namespace]
+	w := k.Ambient.Waypoint(ns, &c.service.ObjectMeta)
+	if w == nil {
+		return "", false
+	}
+	return w.Namespace + "/" + w.Name, k.Ambient.Ingress(ns, c.service.Labels)
 }
 
 func (k *detected) hasProxy(x *Index, pod *corev1.Pod) bool {

@@ -93,7 +93,9 @@ func (x *Index) meshOfService(kinds []*detected, s *corev1.Service, backing []*w
 // kubeService describes a Service and its workloads, for the Destination of a name.
 func (x *Index) kubeService(kinds []*detected, c *candidate, name string) *discoveryv1.KubeService {
 	s, answering := c.service, c.workloads
+	waypoint, ingress := ambient{x}.askedWaypoint(kindOf(kinds, c.mesh), c)
 	return &discoveryv1.KubeService{
+		UseWaypoint: waypoint, IngressUseWaypoint: ingress,
 		Ambient:                ambient{x}.serviceOf(kindOf(kinds, c.mesh), c),
 		Ref:                    commonv1.ClusterObjectRef{Name: s.Name, Namespace: s.Namespace, ClusterName: x.Cluster},
 		WorkloadSelectorLabels: s.Spec.Selector,
@@ -107,7 +109,14 @@ func (x *Index) kubeService(kinds []*detected, c *candidate, name string) *disco
 		ExternalIPs:            slices.Compact(slices.Sorted(slices.Values(s.Spec.ExternalIPs))),
 		ServiceType:            serviceType(s.Spec.Type),
 		Headless:               s.Spec.ClusterIP == corev1.ClusterIPNone,
+		NodeLocal:              isNodeLocal(s),
 	}
+}
+
+// isNodeLocal reports whether only pods on the node of a caller answer for a Service
+// (https://kubernetes.io/docs/concepts/services-networking/service-traffic-policy/).
+func isNodeLocal(s *corev1.Service) bool {
+	return s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal
 }
 
 // exportTo is what the mesh of a Service reads of it about who knows it.

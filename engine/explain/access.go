@@ -246,8 +246,8 @@ func (g *gate) admits(workload *discoveryv1.Workload) (may bool, by []snapshot.R
 	for _, c := range g.calls {
 		call, how := c.Call, connectionOf(g.Index, workload, mesh, g.d, c.port, "")
 		call.Caller = caller
-		if e := escapesTo(g.Index, workload, mesh, g.d, c.port); e.sure {
-			how = e.pastOf()
+		if e := escapesTo(g.Index, workload, mesh, g.d, c.port); e.Sure {
+			how = pastOf(e)
 		}
 		if j := judge(g.d, mesh, how, call, c.group); j.verdict == Allowed || j.verdict == Unknown {
 			may, by = true, append(by, j.ours.By...)

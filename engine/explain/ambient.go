@@ -101,7 +101,7 @@ func canBeCalled(x *Index, to snapshot.Ref) bool {
 func (g *podGroup) toAmbient(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection, call snapshot.Call) judged {
 	unknown := judged{verdict: Unknown, byHand: true, reason: d.Ref.Name + ": " + ambientText(d)}
 	behind := snapshot.HasWaypoint(d.Destination.Spec.KubeService)
-	if g.ambient != discoveryv1.ModeAmbient || behind && how.by != bySidecar {
+	if g.ambient != discoveryv1.ModeAmbient || how.by != bySidecar && (behind || g.behindWaypoint(d)) {
 		return unknown
 	}
 	if g.guard == nil && len(d.Access)+len(g.others) == 0 && d.Open() == snapshot.OpenNot && d.Mesh.DenyByDefault != nil {
@@ -132,11 +132,31 @@ func (g *podGroup) toAmbient(d *snapshot.DestinationPlan, from *snapshot.MeshPla
 	return first
 }
 
+// behindWaypoint reports whether what ztunnel sends to pods of a Destination may come through a waypoint, which it may be that nothing
+// shows: one of class istio-remote has no pods in the cluster. The pods then see the identity of the waypoint.
+func (g *podGroup) behindWaypoint(d *snapshot.DestinationPlan) bool {
+	k := d.Destination.Spec.KubeService
+	return g.waypoint || k != nil && k.UseWaypoint != ""
+}
+
+// throughWaypoint says that gateways send what callers ask a Destination for through its waypoint, whatever its pods are; empty if they do
+// not (Istio, EndpointBuilder.findServiceWaypoint). Callers in other clusters come through a gateway, too.
+func throughWaypoint(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection) string {
+	k := d.Destination.Spec.KubeService
+	if k == nil || k.UseWaypoint == "" || !k.IngressUseWaypoint || k.Headless || how.past {
+		return ""
+	}
+	if how.foreign && d.ThroughGateways(from) || !how.foreign && how.by == byGateway {
+		return "gateways send requests for " + d.Ref.Name + " through waypoint " + k.UseWaypoint + ", which decides about them and is not followed"
+	}
+	return ""
+}
+
 // ofAmbient is what becomes of a call of callers in ambient mode to pods that are not. They present an identity only to those that take
 // HBONE, which is not known of them.
 func (g *podGroup) ofAmbient(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, call snapshot.Call) judged {
 	const unknown = "the callers are in ambient mode: ztunnel sends their requests, which is not followed; they present an identity only to pods that take HBONE"
-	if g.bare {
+	if g.bare || g.behindWaypoint(d) {
 		return judged{verdict: Unknown, byHand: true, reason: unknown}
 	}
 	var first judged

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -24,14 +25,16 @@ func notEvaluated(q *query, out *Why) (list []string) {
 			continue
 		}
 		if d.Mesh.Ref == q.mesh.Ref {
-			list = append(list, otherPods(q.mesh)...)
+			list = append(list, otherPods(q.mesh, d)...)
 			list = append(list, twins(q.Index, d)...)
 			list = append(list, otherNetworks(q, d)...)
 		}
+		list = append(list, nodeLocal(d, q.mesh)...)
+		list = append(list, unseenRequests(q.Index, d, q.mesh, cmp.Or(o.ServicePort, o.Port))...)
 		if d.Mesh.InboundNote != "" {
 			list = append(list, d.Mesh.InboundNote)
 		}
-		list = append(list, q.outside.filtersOfPods(d)...)
+		list = append(list, q.outside.filtersOfPods(d, cmp.Or(o.ServicePort, o.Port))...)
 		if len(o.Hops) > 2 || len(o.Hops) == 2 && d.Mesh.Ref != q.mesh.Ref {
 			list = append(list, q.outside.filtersOfGateways(d.Mesh)...)
 		}
@@ -40,13 +43,28 @@ func notEvaluated(q *query, out *Why) (list []string) {
 	return slices.Compact(list)
 }
 
-// otherPods says that a control plane may know pods of other clusters.
-func otherPods(mesh *snapshot.MeshPlan) []string {
-	if mesh.MayKnowOthers == "" {
+// otherPods says that a control plane may know pods of other clusters, behind the name of a Destination or, for nil, behind any.
+func otherPods(mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) []string {
+	if mesh.MayKnowOthers == "" || d == nil && mesh.KeepsAllInCluster() || d != nil && keptInCluster(d) {
 		return nil
 	}
 	return []string{"whether the control plane of mesh " + mesh.Ref.Name + ", which is installed to know other clusters (" + mesh.MayKnowOthers +
 		"), has pods of these behind the same name: its remote secrets are not read; requests would also go there"}
+}
+
+// nodeLocal says that of the pods of a Destination only those answer that are on the node of what connects to them: callers of its own
+// cluster, or the gateway through which others come (Istio, EndpointBuilder.filterIstioEndpoint). In flat networks, others get their
+// addresses from generated objects, for which that does not hold; of a headless one, callers of its own cluster choose a pod by themselves.
+func nodeLocal(d *snapshot.DestinationPlan, callers *snapshot.MeshPlan) []string {
+	k := d.Destination.Spec.KubeService
+	if k == nil || !k.NodeLocal || callers.Cluster == d.Mesh.Cluster && k.Headless || callers.Cluster != d.Mesh.Cluster && !d.ThroughGateways(callers) {
+		return nil
+	}
+	whose := "the callers"
+	if callers.Cluster != d.Mesh.Cluster {
+		whose = "the gateway"
+	}
+	return []string{"which pods of " + d.Ref.Name + " are on the node of " + whose + ": only these get requests, as its internalTrafficPolicy is Local, and where there are none, they are answered with status 503"}
 }
 
 // defaultSettings are what a mesh sets for services for which nothing else does.
@@ -83,12 +101,13 @@ func (o *outside) filtersOfCallers(mesh *snapshot.MeshPlan, workload *discoveryv
 	return o.filters(&snapshot.PodQuery{Mesh: mesh, Namespace: k.Controller.Namespace, Pods: append([]map[string]string{k.PodLabels}, k.OtherPodLabels...)}, side, "the callers")
 }
 
-// filtersOfPods are those on the way into the pods of a Destination.
-func (o *outside) filtersOfPods(d *snapshot.DestinationPlan) []string {
+// filtersOfPods are those on the way to a port of a Destination into its pods; 0 is any port.
+func (o *outside) filtersOfPods(d *snapshot.DestinationPlan, port uint32) []string {
 	of := o.podsOfDestination(d, nil)
 	if of == nil {
 		return nil
 	}
+	of.Ports = podPortsOf(d, port)
 	return o.filters(of, snapshot.SideInbound, "pods of "+d.Ref.Name)
 }
 
@@ -113,11 +132,11 @@ func (o *outside) podsOfGateway(mesh *snapshot.MeshPlan, gw *snapshot.GatewayPla
 
 // unevaluatedAt is what applies to calls to a Destination, whoever the callers are, and is not evaluated.
 func unevaluatedAt(x *Index, d *snapshot.DestinationPlan) []string {
-	list := slices.Concat(otherPods(d.Mesh), twins(x, d), x.outside.defaultSettings(d.Mesh))
+	list := slices.Concat(otherPods(d.Mesh, d), twins(x, d), nodeLocal(d, d.Mesh), unseenRequests(x, d, d.Mesh, 0), x.outside.defaultSettings(d.Mesh))
 	if d.Mesh.InboundNote != "" {
 		list = append(list, d.Mesh.InboundNote)
 	}
-	return append(list, x.outside.filtersOfPods(d)...)
+	return append(list, x.outside.filtersOfPods(d, 0)...)
 }
 
 // unevaluatedIn is what applies in a mesh and is not evaluated.
@@ -126,7 +145,7 @@ func unevaluatedIn(x *Index, mesh snapshot.Ref) []string {
 	if m == nil {
 		return nil
 	}
-	list := append(otherPods(m), x.outside.defaultSettings(m)...)
+	list := append(otherPods(m, nil), x.outside.defaultSettings(m)...)
 	if text := ambientCallers(x, m); text != "" {
 		list = append(list, text)
 	}

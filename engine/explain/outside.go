@@ -187,6 +187,9 @@ type judged struct {
 // judge decides about a call to a group of pods.
 func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection, call snapshot.Call, group *podGroup) judged {
 	guard, unidentified := group.guard, ""
+	if text := throughWaypoint(d, from, how); text != "" {
+		return judged{verdict: Unknown, byHand: true, reason: text}
+	}
 	switch call.PodPort = group.port; {
 	case group.ambient != "" && how.remote():
 		return judged{verdict: Unreachable, byHand: true, reason: "the callers come with mutual TLS, which pods in ambient mode do not take"}

@@ -28,6 +28,8 @@ type podGroup struct {
 	machines, withoutIdentity bool
 	// pastProxy says how connections to the port pass their proxies by, as EndpointPort.PastProxy has it; empty if they do not.
 	pastProxy string
+	// waypoint: they ask for a waypoint themselves.
+	waypoint bool
 	// plain says in a clause because of what callers of their own mesh present no identity to them; empty if they do.
 	plain string
 	// others are Destinations in front of the same pods whose AccessPolicies decide about calls to them, where none selects the
@@ -67,7 +69,8 @@ func (o *outside) podGroups(d *snapshot.DestinationPlan, port uint32, with map[s
 			if group.pastProxy = pastProxyAt(part, number); group.pastProxy == "" && !group.bare {
 				group.others, group.also = selecting(others, pod), selecting(also, pod)
 			}
-			group.plain = traitsOf(d.Mesh, pod).Plain
+			traits := traitsOf(d.Mesh, pod)
+			group.plain, group.waypoint = traits.Plain, traits.Waypoint != ""
 			at := slices.IndexFunc(groups, func(g *podGroup) bool {
 				return g.isLike(&group)
 			})
@@ -93,7 +96,7 @@ func (o *outside) podGroups(d *snapshot.DestinationPlan, port uint32, with map[s
 // isLike reports whether two groups differ in their pods only.
 func (g *podGroup) isLike(o *podGroup) bool {
 	return g.port == o.port && g.bare == o.bare && g.ambient == o.ambient && g.machines == o.machines && g.withoutIdentity == o.withoutIdentity &&
-		g.pastProxy == o.pastProxy && g.plain == o.plain && slices.Equal(g.others, o.others) && slices.Equal(g.also, o.also)
+		g.pastProxy == o.pastProxy && g.plain == o.plain && g.waypoint == o.waypoint && slices.Equal(g.others, o.others) && slices.Equal(g.also, o.also)
 }
 
 // traitsOf are what labels of pods of a mesh say about calls to them.
@@ -102,6 +105,21 @@ func traitsOf(mesh *snapshot.MeshPlan, labels map[string]string) snapshot.PodTra
 		return snapshot.PodTraits{}
 	}
 	return mesh.Dialect.PodTraits(mesh, labels)
+}
+
+// podPortsOf are the ports of pods of a Destination to which a port of it leads; 0 is any.
+func podPortsOf(d *snapshot.DestinationPlan, port uint32) (ports []uint32) {
+	k := d.Destination.Spec.KubeService
+	for i := range k.EndpointSubsets {
+		if port == 0 {
+			for _, p := range k.EndpointSubsets[i].Ports {
+				ports = append(ports, p.Port)
+			}
+		} else if number, serves := snapshot.SubsetPort(k, &k.EndpointSubsets[i], port); serves {
+			ports = append(ports, number)
+		}
+	}
+	return ports
 }
 
 // podsOfDestination are the pods of a Destination that have some labels; nil if users wrote nothing for its mesh.

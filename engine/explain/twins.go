@@ -2,9 +2,6 @@ package explain
 
 import (
 	"slices"
-	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -16,7 +13,7 @@ import (
 // control plane shows no sign of that.
 func twins(x *Index, d *snapshot.DestinationPlan) []string {
 	k := d.Destination.Spec.KubeService
-	if k == nil || d.Mesh == nil || d.Mesh.ClusterID == "" || d.Mesh.MayKnowOthers != "" {
+	if k == nil || d.Mesh == nil || d.Mesh.ClusterID == "" || d.Mesh.MayKnowOthers != "" || keptInCluster(d) {
 		return nil
 	}
 	var clusters []string
@@ -28,7 +25,7 @@ func twins(x *Index, d *snapshot.DestinationPlan) []string {
 		}
 	}
 	for name, c := range x.clusters {
-		if name != k.Ref.ClusterName && findService(c, k.Ref.Namespace, k.Ref.Name) != nil {
+		if name != k.Ref.ClusterName && snapshot.FindService(c.Services, k.Ref.Namespace, k.Ref.Name) != nil {
 			clusters = append(clusters, name)
 		}
 	}
@@ -40,18 +37,13 @@ func twins(x *Index, d *snapshot.DestinationPlan) []string {
 		" by remote secrets (" + d.Mesh.ClusterID + "), which are not read: requests would also go there"}
 }
 
-// findService is a Service of a cluster; nil if there is none.
-func findService(c *snapshot.Cluster, namespace, name string) *corev1.Service {
-	at, found := slices.BinarySearchFunc(c.Services, namespace, func(s *corev1.Service, namespace string) int {
-		if by := strings.Compare(s.Namespace, namespace); by != 0 {
-			return by
-		}
-		return strings.Compare(s.Name, name)
-	})
-	if !found {
-		return nil
+// keptInCluster reports that callers of the mesh of a Destination get none of its pods in other clusters, whatever its control plane
+// knows.
+func keptInCluster(d *snapshot.DestinationPlan) bool {
+	if k := d.Destination.Spec.KubeService; k != nil && k.NodeLocal { // Istio, EndpointBuilder.snapshotShards
+		return true
 	}
-	return c.Services[at]
+	return len(d.Views) > 0 && d.Mesh.KeepsInCluster(d.Views[0].Host)
 }
 
 // otherNetworks says that pods of a Destination are in another network than the callers, as far as labels say it.

@@ -32,7 +32,7 @@ func ambientRefusal(d *discoveryv1.Destination, mesh *snapshot.MeshPlan) (snapsh
 func ambientIssues(b *accessBinding, d *discoveryv1.Destination, mesh *snapshot.MeshPlan, rules []*snapshot.AccessRule) []snapshot.Issue {
 	k := d.Spec.KubeService
 	if k == nil || k.Ambient == nil {
-		return nil
+		return waypointIssues(b, k)
 	}
 	requests := len(b.rule.Methods)+len(b.rule.Paths) > 0
 	var issues []snapshot.Issue
@@ -60,6 +60,16 @@ func ambientIssues(b *accessBinding, d *discoveryv1.Destination, mesh *snapshot.
 			"service %s: requests that come through waypoint %s/%s present its identity, and not that of the callers", inventory.ServiceName(k.Ref), k.Ambient.Waypoint.Namespace, k.Ambient.Waypoint.Name))
 	}
 	return issues
+}
+
+// waypointIssues say that the pods of a service, which have sidecars, see a waypoint where gateways call for others.
+func waypointIssues(b *accessBinding, k *discoveryv1.KubeService) []snapshot.Issue {
+	if k == nil || k.UseWaypoint == "" || !k.IngressUseWaypoint || b.rule.Anyone {
+		return nil
+	}
+	return []snapshot.Issue{snapshot.Warnf(snapshot.AmbientClosed, "allow the service account of the waypoint as well, and decide about callers at the waypoint; or have gateways call the service directly",
+		"service %s: gateways send requests through waypoint %s, so that they present its identity, and not that of the callers", inventory.ServiceName(k.Ref), k.UseWaypoint).
+		At("destinationSelector")}
 }
 
 // keptRules are those of some rules that are in force on a Destination. On one all of whose pods are in ambient mode, those are that

@@ -37,15 +37,15 @@ func (r *reconciler) assemble() *snapshot.Plan {
 // planPolicies plans all policies, TrafficPolicies first.
 func (r *reconciler) planPolicies() []*snapshot.PolicyPlan {
 	out := make([]*snapshot.PolicyPlan, 0, len(r.traffic)+len(r.access))
-	filters := newFiltered(r)
+	filters, escapes := newFiltered(r), newEscaping(r)
 	for _, b := range r.traffic {
-		if b.filters.update(filters.issues(b.ref, b.selected, b.workloads)) || b.stale {
+		if b.filters.update(append(filters.issues(b.ref, b.selected, b.workloads), escapes.issues(b.ofEscapes(), b.selected, b.workloads)...)) || b.stale {
 			b.plan, b.stale = reuseIfEqual(b.plan, r.planTrafficPolicy(b)), false
 		}
 		out = append(out, b.plan)
 	}
 	for _, b := range r.access {
-		if b.filters.update(filters.issues(b.ref, b.selected, b.workloads)) || b.stale || r.handWrittenChanged {
+		if b.filters.update(append(filters.issues(b.ref, b.selected, b.workloads), escapes.issues(b.ofEscapes(), b.selected, b.workloads)...)) || b.stale || r.handWrittenChanged {
 			b.plan, b.stale = reuseIfEqual(b.plan, r.planAccessPolicy(b)), false
 		}
 		out = append(out, b.plan)

@@ -117,6 +117,16 @@ func (o *found) whom() string {
 }
 
 // ofCallers are those that apply to callers of a policy.
+// podPorts are the ports of the pods of a service.
+func podPorts(k *discoveryv1.KubeService) (ports []uint32) {
+	for i := range k.EndpointSubsets {
+		for _, p := range k.EndpointSubsets[i].Ports {
+			ports = append(ports, p.Port)
+		}
+	}
+	return ports
+}
+
 func (f *filtered) ofCallers(selected []int, listed inventory.WorkloadList) (out []snapshot.Intersection) {
 	if listed.Count <= len(listed.First) {
 		for _, ref := range listed.First {
@@ -154,7 +164,7 @@ func (f *filtered) ofDestination(i int) []snapshot.Intersection {
 	mesh := f.env.topology.MeshOf(d)
 	var out []snapshot.Intersection
 	if mesh != nil && f.hand[*d.Spec.Mesh] != nil {
-		out = f.hand[*d.Spec.Mesh].Filters(&snapshot.PodQuery{Mesh: mesh, Namespace: d.Spec.KubeService.Ref.Namespace, Pods: podsOfService(d.Spec.KubeService)}, snapshot.SideInbound)
+		out = f.hand[*d.Spec.Mesh].Filters(&snapshot.PodQuery{Mesh: mesh, Namespace: d.Spec.KubeService.Ref.Namespace, Pods: podsOfService(d.Spec.KubeService), Ports: podPorts(d.Spec.KubeService)}, snapshot.SideInbound)
 	}
 	f.to[i] = out
 	return out

@@ -44,7 +44,7 @@ type ByHand interface {
 	SubsetLabels(of *HostQuery, callers *PodQuery, subset string) (map[string]string, bool)
 	// Filters are the objects that change what the proxies of pods do with requests, and are not evaluated.
 	Filters(pods *PodQuery, at ProxySide) []Intersection
-	// HasFilters reports whether there are any of these.
+	// HasFilters reports whether there may be any of these.
 	HasFilters() bool
 	// InAmbient are those that mean something else for the pods of a service in ambient mode than they say.
 	InAmbient(of *HostQuery, service *discoveryv1.KubeService) []Intersection
@@ -134,6 +134,8 @@ type PodQuery struct {
 	Namespace string
 	// Pods are the labels of each.
 	Pods []map[string]string
+	// Ports are those of the pods that are called; nil for all.
+	Ports []uint32
 }
 
 // ProxySide is where a proxy sees requests.

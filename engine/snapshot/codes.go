@@ -116,6 +116,8 @@ const (
 	// CallersUnidentified: callers present no identity, although access is allowed by
 	// identity.
 	CallersUnidentified Code = "CallersUnidentified"
+	// CallersPassBy: proxies of callers do not see what they send to services that a policy selects.
+	CallersPassBy Code = "CallersPassBy"
 	// PathsNotNormalized: requests for other paths pass as one that is allowed, because
 	// the mesh compares paths before the application decodes them.
 	PathsNotNormalized Code = "PathsNotNormalized"

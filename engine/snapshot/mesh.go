@@ -83,6 +83,11 @@ type MeshPlan struct {
 	// ClusterID says because of what the control plane may know pods of services that other clusters have by the same name; empty if
 	// nothing shows that.
 	ClusterID string
+	// Undetected says because of what proxies of pods do not detect requests in what callers of the mesh send; empty if they do.
+	Undetected string
+	// LocalHosts are hosts of which the mesh calls endpoints in the caller's own cluster only, SharedHosts those of which its settings
+	// say otherwise; see KeepsInCluster.
+	LocalHosts, SharedHosts []string
 	// InboundNote says to what of the applications proxies pass on what they get, if that is not what callers connect to; else empty.
 	InboundNote string
 	// ForeignCA says because of what somebody else than the control plane signs the certificates of proxies; empty if it does.

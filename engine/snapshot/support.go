@@ -115,6 +115,8 @@ type PodTraits struct {
 	Plain string
 	// Network is the one that it is in: callers in another one connect to a gateway, if there is one. Empty if it is not named.
 	Network string
+	// Waypoint is the one that it asks for itself; empty if none.
+	Waypoint string
 }
 
 // Dialect declares what a kind of mesh supports: all that the planner knows about

@@ -99,7 +99,7 @@ func stripService(o *corev1.Service) bool {
 		ObjectMeta: aged(o.ObjectMeta),
 		Spec: corev1.ServiceSpec{
 			Type: spec.Type, Selector: spec.Selector, Ports: spec.Ports, ExternalName: spec.ExternalName,
-			ClusterIP: spec.ClusterIP, ClusterIPs: spec.ClusterIPs, ExternalIPs: spec.ExternalIPs,
+			ClusterIP: spec.ClusterIP, ClusterIPs: spec.ClusterIPs, ExternalIPs: spec.ExternalIPs, InternalTrafficPolicy: spec.InternalTrafficPolicy,
 		},
 		Status: corev1.ServiceStatus{LoadBalancer: o.Status.LoadBalancer},
 	}

@@ -87,7 +87,12 @@ func (w *drawnWorld) sidecar() string {
 	if w.in(10) {
 		outbound = ", outboundTrafficPolicy: {mode: " + w.one("REGISTRY_ONLY", "ALLOW_ANY") + "}"
 	}
-	return "{" + selector + "egress: [" + strings.Join(egress, ", ") + "]" + outbound + "}"
+	ingress := ""
+	if w.in(20) {
+		ingress = ", ingress: [{port: {number: " + w.one("8080", "8090") + ", protocol: " + w.one("HTTP", "TCP") + ", name: in}" + w.one("", ", defaultEndpoint: \"127.0.0.1:8080\"") + "}]"
+		selector = w.one("", "workloadSelector: {labels: {app: cart}}, ", "workloadSelector: {labels: {app: ledger}}, ")
+	}
+	return "{" + selector + "egress: [" + strings.Join(egress, ", ") + "]" + ingress + outbound + "}"
 }
 
 func (w *drawnWorld) egressHosts() string {
@@ -157,6 +162,9 @@ spec:
 			w.one("{}", "{kubeWorkloadMatcher: {clusters: [east]}}", "{kubeWorkloadMatcher: {namespaces: [front]}}"),
 			w.one("{kubeServiceMatcher: {}}", "{kubeServiceMatcher: {namespaces: [shop]}}",
 				"{kubeServiceRefs: {services: [{name: cart, namespace: shop, clusterName: west}, {name: ledger, namespace: shop, clusterName: east}]}}")))
+	}
+	if w.in(10) {
+		w.management = append(w.management, "apiVersion: settings.mesh.gloo.solo.io/v1\nkind: Settings\nmetadata: {name: settings, namespace: gloo-mesh, generation: 1}\nspec: {mtls: {istio: {tlsMode: "+w.one("DISABLE", "ISTIO_MUTUAL")+"}}}")
 	}
 	for i := range w.random.IntN(3) {
 		w.policy("TrafficPolicy", i, w.traffic())

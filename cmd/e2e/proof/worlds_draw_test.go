@@ -103,7 +103,7 @@ spec:
   selector: {matchLabels: {app: istiod}}
   template:
     metadata: {labels: {app: istiod, istio.io/rev: default}}
-    spec: {serviceAccountName: istiod, containers: [{name: discovery, image: "docker.io/istio/pilot:1.31.1"}]}`)
+    spec: {serviceAccountName: istiod, containers: [{name: discovery, image: "docker.io/istio/pilot:1.31.1", env: [{name: PILOT_ENABLE_ALPN_FILTER, value: "false"}]}]}`)
 	gateway := w.addPod(c, number, "StatefulSet", "eastwest", "istio-system", "eastwest", map[string]string{"istio": "eastwestgateway"}, true)
 	c.add("apiVersion: v1\nkind: Service\nmetadata: {name: eastwest, namespace: istio-system, labels: {istio: eastwestgateway}}\nspec:\n  type: LoadBalancer\n  clusterIP: 10.%d.255.1\n  selector: {istio: eastwestgateway}\n  ports: [{name: tls, port: 15443, targetPort: 15443, protocol: TCP}]\nstatus: {loadBalancer: {ingress: [{ip: 172.18.0.%d}]}}", number, 100+number)
 	w.addSlice(c, "eastwest", "istio-system", "{name: tls, port: 15443, protocol: TCP}", []worldProxy{gateway})
@@ -154,10 +154,30 @@ func (w *drawnWorld) addService(c *drawnCluster, number int, name, selector stri
 	if w.in(12) {
 		annotations = ", annotations: {networking.istio.io/exportTo: \"" + w.one(".", "*", "front", "shop,front", "~") + "\"}"
 	}
-	c.add("apiVersion: v1\nkind: Service\nmetadata: {name: %s, namespace: shop%s}\nspec:\n  clusterIP: %s\n  selector: %s\n  ports: [{name: http, port: %d, targetPort: %s, protocol: TCP}]", name, annotations, address, selector, c.port, c.targetPort)
-	for _, port := range []int{8080, 8081} {
-		w.addSlice(c, name, "shop", fmt.Sprintf("{name: http, port: %d, protocol: TCP}", port), slices.DeleteFunc(slices.Clone(pods), func(p worldProxy) bool { return p.port != port }))
+	ports, second := fmt.Sprintf("{name: http, port: %d, targetPort: %s, protocol: TCP}", c.port, c.targetPort), ""
+	if w.in(25) {
+		second = w.one("http-other", "tcp-other", "grpc-other", "other")
+		if address == "None" && second == "tcp-other" {
+			second = "http-other" // for connections, proxies have a listener for each pod of it, which is not evaluated
+		}
+		ports += fmt.Sprintf(", {name: %s, port: %d, targetPort: %d, protocol: TCP}", second, w.secondPort(address), secondTarget)
+		second = fmt.Sprintf(", {name: %s, port: %d, protocol: TCP}", second, secondTarget)
 	}
+	c.add("apiVersion: v1\nkind: Service\nmetadata: {name: %s, namespace: shop%s}\nspec:\n  clusterIP: %s\n  selector: %s\n  ports: [%s]", name, annotations, address, selector, ports)
+	for _, port := range []int{8080, 8081} {
+		w.addSlice(c, name, "shop", fmt.Sprintf("{name: http, port: %d, protocol: TCP}%s", port, second), slices.DeleteFunc(slices.Clone(pods), func(p worldProxy) bool { return p.port != port }))
+	}
+}
+
+// secondTarget is the port of pods to which the second port of a service leads.
+const secondTarget = 8090
+
+// secondPort is the second port of a service with an address; without one, nothing translates ports, or seldom.
+func (w *drawnWorld) secondPort(address string) int {
+	if address == "None" || w.in(20) {
+		return secondTarget
+	}
+	return 9090
 }
 
 func (w *drawnWorld) addSlice(c *drawnCluster, service, namespace, ports string, pods []worldProxy) {

@@ -37,6 +37,12 @@ var notEvaluated = []struct{ kind, reason string }{
 	{"proxies: TLS of the application", "whether the application takes TLS is not known"},
 }
 
+// seenOtherwise are the same for what an answer names as not evaluated.
+var seenOtherwise = []struct{ kind, reason string }{
+	{"listener of a Sidecar", "has their proxies take port"},
+	{"protocol that proxies detect", "see requests on port"},
+}
+
 func kindOf(kinds []struct{ kind, reason string }, reason string) string {
 	for _, k := range kinds {
 		if strings.Contains(reason, k.reason) {
@@ -59,6 +65,11 @@ func judge(counts map[string]int, why *explain.Why) string {
 	}
 	if len(why.NotEvaluated) > 0 {
 		counts["names what is not evaluated"]++
+	}
+	// What proxies see of a port decides about all that it is compared by.
+	if kind := kindOf(seenOtherwise, strings.Join(why.NotEvaluated, "; ")); kind != "" && (!proxies.Agrees || proxies.Verdict == explain.Unknown && kindOf(notEvaluated, proxies.Reason) == "") {
+		counts["not compared: "+kind]++
+		return ""
 	}
 	if proxies.Verdict != explain.Unknown {
 		counts["compared"]++
@@ -90,8 +101,8 @@ func judge(counts map[string]int, why *explain.Why) string {
 // describeDifference is an answer that is wrong.
 func describeDifference(why *explain.Why, wrong string) string {
 	r := &why.Request
-	text := fmt.Sprintf("%s: %s to %s %s %s %v\nby objects: %s: %s\nby proxies: %s: %s",
-		wrong, why.From.Name, why.To.Name, r.Method, r.Path, r.Headers, why.Verdict, why.Reason, why.Proxies.Verdict, why.Proxies.Reason)
+	text := fmt.Sprintf("%s: %s to %s:%d %s %s %v\nby objects: %s: %s\nby proxies: %s: %s",
+		wrong, why.From.Name, why.To.Name, r.Port, r.Method, r.Path, r.Headers, why.Verdict, why.Reason, why.Proxies.Verdict, why.Proxies.Reason)
 	for _, difference := range why.Proxies.Differences {
 		text += fmt.Sprintf("\n  %s\n    by objects: %s\n    by proxies: %s", difference.What, difference.Objects, difference.Proxies)
 	}

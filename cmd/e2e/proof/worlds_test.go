@@ -249,9 +249,13 @@ func (d *drawnProxies) ask(index *explain.Index, state *snapshot.State, random *
 		return d.isPlain(ref) || !strings.HasPrefix(ref.Name, "web") && !strings.HasPrefix(ref.Name, "worker") && !strings.HasPrefix(ref.Name, "cart")
 	})
 	var services []snapshot.Ref
+	ports := map[snapshot.Ref][]uint32{}
 	for each := range state.Plan.Destinations.All() {
 		if k := each.Destination.Spec.KubeService; k != nil && k.Ref.Namespace == "shop" {
 			services = append(services, each.Ref)
+			for _, p := range k.Ports {
+				ports[each.Ref] = append(ports[each.Ref], p.Port)
+			}
 		}
 	}
 	if len(callers) == 0 || len(services) == 0 {
@@ -264,6 +268,7 @@ func (d *drawnProxies) ask(index *explain.Index, state *snapshot.State, random *
 		if value := one("", "one", "two"); value != "" {
 			request.Headers["x-team"] = value
 		}
+		request.Port = ports[to][random.IntN(len(ports[to]))]
 		why := index.Why(from, to, request)
 		if why == nil {
 			wrong = append(wrong, fmt.Sprintf("%s to %s: no answer", from, to))

@@ -22,6 +22,7 @@ const (
 	useWaypointKey          = "istio.io/use-waypoint"
 	useWaypointNamespaceKey = "istio.io/use-waypoint-namespace"
 	noWaypoint              = "none"
+	ingressUseWaypointKey   = "istio.io/ingress-use-waypoint"
 	waypointForKey          = "istio.io/waypoint-for"
 	globalKey               = "istio.io/global"
 	// managedKey is on what istiod makes for a Gateway of the Gateway API, by whom (Istio, constants.ManagedGateway...).
@@ -37,7 +38,7 @@ const (
 
 // ambientDetector follows istiod (pilot/pkg/serviceregistry/ambient) and istio-cni (cni/pkg/util).
 var ambientDetector = &discovery.AmbientDetector{
-	Mode: ambientMode, Role: ambientRole, Waypoint: waypointFor,
+	Mode: ambientMode, Role: ambientRole, Waypoint: waypointFor, Ingress: ingressUsesWaypoint,
 	IsOf: func(name string, labels map[string]string) bool {
 		return labels[gatewayNameKey] == name && labels[managedKey] == managedMesh
 	},
@@ -91,6 +92,16 @@ func waypointFor(ns *corev1.Namespace, o *metav1.ObjectMeta) *discoveryv1.Waypoi
 		w.Namespace = namespace
 	}
 	return w
+}
+
+// ingressUsesWaypoint reports whether gateways send requests for a Service through its waypoint, by its own label or else that of its
+// namespace (Istio, ambient.ingressUseWaypointFromLabels).
+func ingressUsesWaypoint(ns *corev1.Namespace, labels map[string]string) bool {
+	value, set := labels[ingressUseWaypointKey]
+	if !set && ns != nil {
+		value = ns.Labels[ingressUseWaypointKey]
+	}
+	return isTrue(value)
 }
 
 // ambientOf says whether a control plane has ambient mode; nil if nothing shows it. Both signs are in its own namespace.

@@ -40,9 +40,15 @@ var (
 	excludeOutbound = captureRule{"traffic.sidecar.istio.io/excludeOutboundPorts", "-o", ""}
 	includeRanges   = captureRule{"traffic.sidecar.istio.io/includeOutboundIPRanges", "-i", everything}
 	excludeRanges   = captureRule{"traffic.sidecar.istio.io/excludeOutboundIPRanges", "-x", ""}
+	// excludeInterfaces takes out all that comes and goes through some interfaces, before anything else is looked at
+	// (shortCircuitExcludeInterfaces).
+	excludeInterfaces = captureRule{"traffic.sidecar.istio.io/excludeInterfaces", "-c", ""}
 )
 
-var captureRules = []captureRule{includeInbound, excludeInbound, includeOutbound, excludeOutbound, includeRanges, excludeRanges}
+// podInterface is that of the address of a pod (Kubernetes, pkg/kubelet/stats, defaultNetworkInterfaceName).
+const podInterface = "eth0"
+
+var captureRules = []captureRule{includeInbound, excludeInbound, includeOutbound, excludeOutbound, includeRanges, excludeRanges, excludeInterfaces}
 
 // captureAnnotations are those of some annotations that say what proxies see. An empty value says something, too.
 func captureAnnotations(annotations map[string]string) (names []string) {
@@ -120,7 +126,7 @@ func inboundPast(pod *corev1.Pod, port uint32) string {
 	if included == everything {
 		isPast = slices.Contains(splitList(excludeInbound.of(pod)), number)
 	}
-	if isPast {
+	if isPast || slices.Contains(splitList(excludeInterfaces.of(pod)), podInterface) {
 		return discoveryv1.PastProxyExcluded
 	}
 	return ""
@@ -142,7 +148,7 @@ func outboundCapture(pod *corev1.Pod) *discoveryv1.Capture {
 	}
 	out.IncludePorts = portsOf(includeOutbound.of(pod), out)
 	switch {
-	case out.Unclear:
+	case out.Unclear || len(splitList(excludeInterfaces.of(pod))) > 0: // which interface a connection takes, is not known
 		return &discoveryv1.Capture{Unclear: true}
 	case !out.OnlyIncluded && len(out.ExcludePorts)+len(out.ExcludeRanges) == 0:
 		return nil

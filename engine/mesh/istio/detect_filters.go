@@ -47,6 +47,7 @@ func readFilters(config *meshconfig.MeshConfig, out *settings) {
 	}
 	out.plain = config.GetEnableAutoMtls() != nil && !config.GetEnableAutoMtls().GetValue()
 	out.ingress = ingressOf(config)
+	out.localHosts, out.sharedHosts = localHostsOf(config)
 }
 
 func selectorOf(s *meshconfig.LabelSelector) metav1.LabelSelector {

@@ -3,6 +3,7 @@ package istio
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -100,6 +101,9 @@ func newControlPlane(x *discovery.Index, d *appsv1.Deployment, pilot *corev1.Con
 			Ingress:                 config.ingress,
 			Network:                 networkOf(x, d.Namespace),
 			ClusterID:               clusterIDOf(pilot),
+			WithoutALPN:             isOff(pilot, alpnFilter),
+			LocalHosts:              config.localHosts,
+			SharedHosts:             config.sharedHosts,
 			InboundTrafficPolicy:    config.inbound,
 			ForeignCA:               foreignCA(pilot),
 			Ambient:                 ambientOf(x, d, pilot),
@@ -148,4 +152,12 @@ func storedRevision(spec *discoveryv1.MeshSpec, deployment string) (revision str
 // isSet reports whether an environment variable turns a feature on.
 func isSet(c *corev1.Container, name string) bool {
 	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == name && isTrue(e.Value) })
+}
+
+// isOff reports whether an environment variable turns a feature off.
+func isOff(c *corev1.Container, name string) bool {
+	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
+		on, err := strconv.ParseBool(e.Value)
+		return e.Name == name && e.ValueFrom == nil && err == nil && !on
+	})
 }

@@ -1,8 +1,11 @@
 package istio
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 
+	meshconfig "istio.io/api/mesh/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/meshctl/meshctl/engine/discovery"
@@ -18,6 +21,11 @@ const (
 	// none (Istio's chart istiod). Without another one, control planes do not know each other's pods (istio.io: Install Multicluster).
 	clusterID      = "CLUSTER_ID"
 	usualClusterID = "Kubernetes"
+	// alpnFilter is false where proxies of callers lack the filter by which those of pods detect requests in mutual TLS (Istio,
+	// features.ALPNFilter).
+	alpnFilter = "PILOT_ENABLE_ALPN_FILTER"
+	// maxLocalHosts is how many hosts of serviceSettings a Mesh keeps.
+	maxLocalHosts = 256
 	// enableCA is false where the control plane signs no certificates (Istio, features.EnableCAServer).
 	enableCA = "ENABLE_CA_SERVER"
 	// externalCA has the API of Kubernetes sign them, for one value (Istio, ra.ExtCAK8s).
@@ -40,11 +48,37 @@ func podTraits(mesh *snapshot.MeshPlan, labels map[string]string) (out snapshot.
 	if mode, says := labels[tlsModeLabel]; says && mode != tlsModeMutual {
 		out.Plain = "label " + tlsModeLabel + " of the pods is " + strconv.Quote(mode)
 	}
+	if name := labels[useWaypointKey]; name != noWaypoint {
+		out.Waypoint = name
+	}
 	out.Network = labels[networkKey]
 	if spec := specOf(mesh); spec != nil && out.Network == "" {
 		out.Network = spec.Network
 	}
 	return out
+}
+
+// localHostsOf are the hosts of serviceSettings with clusterLocal, and those without, ascending: the last of the same name decides
+// (Istio, clusterLocalProvider.onMeshUpdated). What istiod adds by itself (those of kube-system, kubernetes and istiod) is not among
+// them. Of settings with too many hosts there are none: an answer then names what the control plane may know.
+func localHostsOf(config *meshconfig.MeshConfig) (local, shared []string) {
+	isLocal := map[string]bool{}
+	for _, settings := range config.GetServiceSettings() {
+		for _, h := range settings.GetHosts() {
+			isLocal[h] = settings.GetSettings().GetClusterLocal()
+		}
+	}
+	if len(isLocal) > maxLocalHosts {
+		return nil, nil
+	}
+	for _, h := range slices.Sorted(maps.Keys(isLocal)) {
+		if isLocal[h] {
+			local = append(local, h)
+		} else {
+			shared = append(shared, h)
+		}
+	}
+	return local, shared
 }
 
 // clusterIDOf is the name that the cluster of a control plane was given; empty if it was given none.

@@ -59,6 +59,8 @@ type settings struct {
 	defaults []string
 	// plain: enableAutoMtls is false.
 	plain bool
+	// localHosts are those of serviceSettings with clusterLocal, sharedHosts those without.
+	localHosts, sharedHosts []string
 	// ingress is nil for the defaults.
 	ingress *discoveryv1.IstioIngress
 	// roots are further bundles of root certificates, and remoteRoots says that there
@@ -143,6 +145,7 @@ func lastSettings(x *discovery.Index, mesh, namespace string) (settings, bool) {
 		smartDNS: spec.SmartDnsProxyingEnabled, exportTo: spec.DefaultExportTo, pathNormalization: spec.PathNormalization, isStored: true,
 		outbound: spec.OutboundTrafficPolicy, inbound: spec.InboundTrafficPolicy, selectors: spec.DiscoverySelectors, visible: spec.ServiceEntryVisibility,
 		defaults: spec.DefaultTrafficPolicy, plain: spec.PlainByDefault, ingress: spec.Ingress,
+		localHosts: spec.LocalHosts, sharedHosts: spec.SharedHosts,
 	}, true
 }
 

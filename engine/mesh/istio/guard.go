@@ -11,6 +11,7 @@ import (
 	istiosecurityv1 "istio.io/client-go/pkg/apis/security/v1"
 
 	"github.com/meshctl/meshctl/engine/access"
+	gatewayv1 "github.com/meshctl/meshctl/engine/api/gateway/v1"
 	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -99,7 +100,7 @@ func attaches(own string, o attachable, namespace string, labels map[string]stri
 	}
 	gateway := labels[gatewayName]
 	return gateway != "" && own == namespace && slices.ContainsFunc(targets, func(ref *typev1beta1.PolicyTargetReference) bool {
-		return ref.Kind == "Gateway" && ref.Name == gateway
+		return ref.Kind == "Gateway" && ref.Group == gatewayv1.GroupVersion.Group && ref.Name == gateway && (ref.Namespace == "" || ref.Namespace == namespace)
 	})
 }
 

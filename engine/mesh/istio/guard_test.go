@@ -140,7 +140,7 @@ func TestGuardsGroupPods(t *testing.T) {
 		written[istiosecurityv1.AuthorizationPolicy](t, "shop", "leader", "selector: {matchLabels: {pod: '1'}}"),
 		written[istiosecurityv1.AuthorizationPolicy](t, "istio-system", "all", "action: DENY"),
 		written[istiosecurityv1.AuthorizationPolicy](t, "elsewhere", "others", "action: DENY, rules: [{}]"),
-		written[istiosecurityv1.AuthorizationPolicy](t, "shop", "of-gateway", "targetRefs: [{kind: Gateway, name: a}], action: DENY, rules: [{}]"),
+		written[istiosecurityv1.AuthorizationPolicy](t, "shop", "of-gateway", "targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: a}], action: DENY, rules: [{}]"),
 	)
 	require.Len(t, guards, 2)
 	assert.Equal(t, 2, guards[0].Pods())
@@ -148,8 +148,12 @@ func TestGuardsGroupPods(t *testing.T) {
 	assert.Equal(t, 1, guards[1].Pods())
 	assert.Equal(t, "[AuthorizationPolicy east/istio-system/all AuthorizationPolicy east/shop/leader]", fmt.Sprint(guards[1].Objects()))
 	gateway := guarded(t, []map[string]string{{gatewayName: "a"}},
-		written[istiosecurityv1.AuthorizationPolicy](t, "shop", "of-gateway", "targetRefs: [{kind: Gateway, name: a}], action: DENY, rules: [{}]"))
+		written[istiosecurityv1.AuthorizationPolicy](t, "shop", "of-gateway", "targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: a}], action: DENY, rules: [{}]"))
 	require.Len(t, gateway, 1)
+	for _, ref := range []string{"kind: Gateway, name: a", "group: gateway.networking.k8s.io, kind: Gateway, name: a, namespace: elsewhere", "group: gateway.networking.k8s.io, kind: GatewayClass, name: istio"} {
+		assert.Empty(t, guarded(t, []map[string]string{{gatewayName: "a"}},
+			written[istiosecurityv1.AuthorizationPolicy](t, "shop", "of-others", "targetRefs: [{"+ref+"}], action: DENY, rules: [{}]")), "that is no gateway of its namespace: "+ref)
+	}
 }
 
 func TestPeerAuthentications(t *testing.T) {

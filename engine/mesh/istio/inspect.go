@@ -24,8 +24,10 @@ type handWritten struct {
 	authorizationPolicies map[string][]*istiosecurityv1.AuthorizationPolicy
 	peerAuthentications   map[string][]*istiosecurityv1.PeerAuthentication
 	sidecars              map[string][]*istionetworkingv1.Sidecar
-	tokens                map[string][]*istiosecurityv1.RequestAuthentication
-	filters               map[string][]filter
+	// listens: a Sidecar has listeners of its own.
+	listens bool
+	tokens  map[string][]*istiosecurityv1.RequestAuthentication
+	filters map[string][]filter
 	// attached is what the Gateway API routes, by host.
 	attached map[string][]attachedRoutes
 	gateways []*istionetworkingv1.Gateway
@@ -108,6 +110,7 @@ func inspect(c *snapshot.Cluster, plane snapshot.Plane) snapshot.ByHand {
 	for o := range snapshot.Each[*istionetworkingv1.Sidecar](c.OfMeshes[snapshot.Sidecar]) {
 		if isHandWritten(o) {
 			h.sidecars[o.Namespace] = append(h.sidecars[o.Namespace], o)
+			h.listens = h.listens || hasListeners(&o.Spec)
 		}
 	}
 	return h

@@ -57,12 +57,18 @@ func (h *handWritten) Filters(of *snapshot.PodQuery, at snapshot.ProxySide) (out
 			}
 		}
 	}
+	switch at {
+	case snapshot.SideInbound:
+		out = append(out, h.listeners(of)...)
+	case snapshot.SideOutbound:
+		out = append(out, h.senders(of)...)
+	}
 	slices.SortFunc(out, func(a, b snapshot.Intersection) int { return a.Ref.Compare(b.Ref) })
 	return out
 }
 
 // HasFilters implements snapshot.ByHand.
-func (h *handWritten) HasFilters() bool { return len(h.filters) > 0 }
+func (h *handWritten) HasFilters() bool { return len(h.filters) > 0 || h.listens }
 
 // matchedSides is where selectors of traffic have an object act; without any, everywhere. Gateways are clients (Istio,
 // workloadModeForListenerClass).

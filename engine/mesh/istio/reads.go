@@ -156,15 +156,23 @@ func stripSidecar(o *istionetworkingv1.Sidecar) {
 	}
 	var egress []*networking.IstioEgressListener
 	for _, l := range o.Spec.Egress {
-		kept := &networking.IstioEgressListener{Hosts: l.Hosts}
+		kept := &networking.IstioEgressListener{Hosts: l.Hosts, Bind: l.Bind, CaptureMode: l.CaptureMode}
 		if l.Port != nil {
 			kept.Port = &networking.SidecarPort{Number: l.Port.Number}
 		}
 		egress = append(egress, kept)
 	}
+	var ingress []*networking.IstioIngressListener
+	for _, l := range o.Spec.Ingress {
+		if l.Port != nil {
+			ingress = append(ingress, &networking.IstioIngressListener{
+				Port: &networking.SidecarPort{Number: l.Port.Number, Protocol: l.Port.Protocol}, DefaultEndpoint: l.DefaultEndpoint,
+			})
+		}
+	}
 	outbound := o.Spec.OutboundTrafficPolicy
 	o.Spec.Reset()
-	o.Spec.WorkloadSelector, o.Spec.Egress = selector, egress
+	o.Spec.WorkloadSelector, o.Spec.Egress, o.Spec.Ingress = selector, egress, ingress
 	if outbound != nil {
 		only(&outbound.EgressProxy)
 		o.Spec.OutboundTrafficPolicy = &networking.OutboundTrafficPolicy{Mode: outbound.Mode, EgressProxy: outbound.EgressProxy}

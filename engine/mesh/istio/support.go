@@ -26,10 +26,10 @@ var dialect = &snapshot.Dialect{
 		{What: "TCPRoute, TLSRoute", Regard: snapshot.Followed, Note: "attached to Services and ServiceEntries, and at gateways; another name than the host's (SNI) makes an answer UNKNOWN"},
 		{What: "DestinationRule", Regard: snapshot.Followed, Note: "its subsets and TLS modes; policies that set the same get a warning. One beside a generated one, or with another TLS than that of the mesh, makes an answer UNKNOWN. Its load balancing, limits and outlier detection are not looked at"},
 		{What: "ServiceEntry", Regard: snapshot.Named, Note: "one for a host of a policy, a VirtualDestination or a federated service gets a warning, and makes an answer UNKNOWN where it is, or may be, the older one, or is in the callers' own namespace"},
-		{What: "Sidecar", Regard: snapshot.Followed, Note: "the hosts of spec.egress, and spec.outboundTrafficPolicy"},
+		{What: "Sidecar", Regard: snapshot.Followed, Note: "the hosts of spec.egress, and spec.outboundTrafficPolicy; what spec.ingress does with a port that is called, and a bind or captureMode NONE of spec.egress, are only named. Its limits are not looked at"},
 		{What: "exportTo", Regard: snapshot.Followed, Note: "of Services and of the objects above, and the defaults of the mesh; a route to what is not exported to its callers may make an answer UNKNOWN"},
 		{What: "label istio.io/rev", Regard: snapshot.Followed, Note: "of the objects above and below: one for another revision than that of the control plane decides nothing"},
-		{What: "pods and Services", Regard: snapshot.Followed, Note: "which pods answer, and which of them have no proxy; an ExternalName is the service that it stands for; a headless Service with another port than that of its pods makes an answer UNKNOWN. In flat networks, other clusters get the first address of a dual-stack pod only"},
+		{What: "pods and Services", Regard: snapshot.Followed, Note: "which pods answer, and which of them have no proxy; an ExternalName is the service that it stands for; a headless Service with another port than that of its pods makes an answer UNKNOWN. That only pods on the callers' node answer (internalTrafficPolicy) is named. In flat networks, other clusters get the first address of a dual-stack pod only"},
 		{What: "RequestAuthentication", Regard: snapshot.Followed, Note: "whether a request has a token that it reads; one that has makes an answer UNKNOWN"},
 		{What: "EnvoyFilter, WasmPlugin, TrafficExtension", Regard: snapshot.Named, Note: "where they apply to callers, to the pods that are called, or to gateways between them"},
 		{What: "WorkloadEntry", Regard: snapshot.Followed, Note: "behind Services, with the ports and labels that it has; other clusters do not get it, and it is no caller"},
@@ -37,15 +37,16 @@ var dialect = &snapshot.Dialect{
 		{What: "Ingress", Regard: snapshot.Followed, Note: "of the classes that the mesh takes, by the settings of its meshConfig and IngressClasses, at its ingress gateway"},
 		{What: "ProxyConfig, Telemetry", Regard: snapshot.Ignored, Note: "they decide about no request"},
 		{What: "meshConfig", Regard: snapshot.Followed, Note: "trust domains, root namespace, defaults of exportTo, path normalization and DNS capture, also of the ConfigMap that SHARED_MESH_CONFIG names; outboundTrafficPolicy, discoverySelectors, serviceEntryVisibility and enableAutoMtls"},
+		{What: "protocols that proxies detect", Regard: snapshot.Named, Note: "on ports whose Service names none, where " + alpnFilter + " of istiod is false; and where Services name different ones for a port of the same pods"},
 		{What: "meshConfig.defaultTrafficPolicy", Regard: snapshot.Named},
 		{What: "meshConfig.inboundTrafficPolicy", Regard: snapshot.Named, Note: "LOCALHOST"},
-		{What: "endpoints in other clusters", Regard: snapshot.Named, Note: "of a control plane with remote secrets, which are not read: where its namespace has the label " + networkKey + ", or where it has a " + clusterID + " and another cluster has a service of the same name"},
+		{What: "endpoints in other clusters", Regard: snapshot.Named, Note: "of a control plane with remote secrets, which are not read: where its namespace has the label " + networkKey + ", or where it has a " + clusterID + " and another cluster has a service of the same name; not for the hosts that serviceSettings in its meshConfig keep in the cluster (clusterLocal)"},
 		{What: "label " + networkKey, Regard: snapshot.Named, Note: "of pods that are called, where callers have another one; meshNetworks is not looked at"},
 		{What: "label " + tlsModeLabel, Regard: snapshot.Followed, Note: "of pods that are called"},
-		{What: "traffic annotations", Regard: snapshot.Followed, Note: "of pods, and the same settings of their injector: ports and addresses that pass proxies by. What cannot be read, or depends on an address that is not known, makes an answer UNKNOWN; interfaces are not looked at"},
+		{What: "traffic annotations", Regard: snapshot.Followed, Note: "of pods, and the same settings of their injector: ports and addresses that pass proxies by. What cannot be read, or depends on an address that is not known, or on the interface of a connection that callers open, makes an answer UNKNOWN. A policy gets a warning about callers of whom its proxies do not see what they send"},
 		{What: "interception mode NONE", Regard: snapshot.Followed, Note: "it makes an answer UNKNOWN"},
-		{What: "ambient mode", Regard: snapshot.Named, Note: "pods by the annotation of istio-cni, and the waypoints of Services. Nothing is translated for them, and an answer is UNKNOWN, or REFUSED where ztunnel lets nobody in; users' objects that mean something else there get a warning"},
-		{What: "waypoints of other kinds", Regard: snapshot.Ignored, Note: "those that pods or ServiceEntries ask for, or gateways (istio.io/ingress-use-waypoint), canaries, whom allowedRoutes lets attach, and Gateways of class istio-remote; of AMBIENT_ENABLE_MULTI_NETWORK only that it is set: with it, a control plane of remote clusters only may drop the endpoints of ServiceEntries"},
+		{What: "ambient mode", Regard: snapshot.Named, Note: "pods by the annotation of istio-cni, and the waypoints that Services, namespaces and pods ask for, also for gateways (istio.io/ingress-use-waypoint). Nothing is translated for them, and an answer is UNKNOWN, or REFUSED where ztunnel lets nobody in; users' objects that mean something else there get a warning"},
+		{What: "waypoints of other kinds", Regard: snapshot.Ignored, Note: "those that ServiceEntries ask for, canaries, whom allowedRoutes lets attach, and Gateways of class istio-remote; of AMBIENT_ENABLE_MULTI_NETWORK only that it is set: with it, a control plane of remote clusters only may drop the endpoints of ServiceEntries"},
 	},
 
 	Ambient: &snapshot.AmbientHints{
@@ -106,6 +107,10 @@ func describe(plan *snapshot.MeshPlan) {
 		plan.PlainBy = "enableAutoMtls is false in the meshConfig of mesh " + plan.Ref.Name
 	}
 	plan.ForeignCA = spec.ForeignCA
+	if spec.WithoutALPN {
+		plan.Undetected = alpnFilter + " of the control plane of mesh " + plan.Ref.Name + " is false"
+	}
+	plan.LocalHosts, plan.SharedHosts = spec.LocalHosts, spec.SharedHosts
 	if spec.ClusterID != "" {
 		plan.ClusterID = clusterID + " is " + spec.ClusterID
 	}

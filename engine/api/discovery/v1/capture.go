@@ -13,7 +13,7 @@ const (
 type Capture struct {
 	// None says that the proxy sees only what the application sends to it (interception mode NONE).
 	None bool `json:"none,omitempty"`
-	// Unclear says that it is not known: what says it cannot be read, or is too much.
+	// Unclear says that it is not known: what says it cannot be read, is too much, or names interfaces.
 	Unclear bool `json:"unclear,omitempty"`
 	// ExcludePorts are ports of destinations that are excluded, whatever else includes them.
 	// +kubebuilder:validation:MaxItems=64

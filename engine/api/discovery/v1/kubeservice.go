@@ -25,6 +25,14 @@ type KubeService struct {
 	ServiceAccounts []string `json:"serviceAccounts,omitempty"`
 	// Headless: the Service has no address, so that callers in its cluster resolve its pods. Not part of Gloo Mesh 1.x.
 	Headless bool `json:"headless,omitempty"`
+	// NodeLocal: only pods on the node of a caller answer (internalTrafficPolicy Local). Not part of Gloo Mesh 1.x.
+	NodeLocal bool `json:"nodeLocal,omitempty"`
+	// UseWaypoint is the waypoint that labels of the Service, or of its namespace, ask for, as NAMESPACE/NAME, in a mesh with ambient
+	// mode; whether its pods are in that mode or not. Not part of Gloo Mesh 1.x.
+	// +kubebuilder:validation:MaxLength=507
+	UseWaypoint string `json:"useWaypoint,omitempty"`
+	// IngressUseWaypoint: gateways send requests for the Service through that waypoint, too. Not part of Gloo Mesh 1.x.
+	IngressUseWaypoint bool `json:"ingressUseWaypoint,omitempty"`
 	// ExportTo are the namespaces whose callers know the Service, as its own annotation says: names, "." for its own, "*" for all
 	// or "~" for none. Empty means what the settings of its mesh say. Not part of Gloo Mesh 1.x.
 	// +kubebuilder:validation:MaxItems=256

@@ -111,6 +111,18 @@ type IstioMesh struct {
 	// knows pods of other clusters by itself needs it. It is not part of Gloo Mesh 1.x.
 	// +kubebuilder:validation:MaxLength=253
 	ClusterID string `json:"clusterId,omitempty"`
+	// LocalHosts are the host names of services whose endpoints in other clusters the control plane leaves out (clusterLocal in its
+	// serviceSettings); a * at the beginning stands for anything, and the most specific one of these and of SharedHosts decides. It
+	// is not part of Gloo Mesh 1.x.
+	// +kubebuilder:validation:MaxItems=256
+	LocalHosts []string `json:"localHosts,omitempty"`
+	// SharedHosts are those of which the serviceSettings say that the control plane does not leave them out. It is not part of
+	// Gloo Mesh 1.x.
+	// +kubebuilder:validation:MaxItems=256
+	SharedHosts []string `json:"sharedHosts,omitempty"`
+	// WithoutALPN: proxies of callers do not say what they send (PILOT_ENABLE_ALPN_FILTER is false), so that those of pods do not detect
+	// requests in what comes with mutual TLS. It is not part of Gloo Mesh 1.x.
+	WithoutALPN bool `json:"withoutAlpn,omitempty"`
 	// InboundTrafficPolicy is how proxies pass connections on to their applications: LOCALHOST to 127.0.0.1; empty means Istio's
 	// default, PASSTHROUGH, which is the address that callers have used. It is not part of Gloo Mesh 1.x.
 	// +kubebuilder:validation:MaxLength=64

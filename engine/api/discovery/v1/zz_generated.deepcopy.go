@@ -757,6 +757,16 @@ func (in *IstioMesh) DeepCopyInto(out *IstioMesh) {
 		*out = new(IstioIngress)
 		**out = **in
 	}
+	if in.LocalHosts != nil {
+		in, out := &in.LocalHosts, &out.LocalHosts
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
+	if in.SharedHosts != nil {
+		in, out := &in.SharedHosts, &out.SharedHosts
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Ambient != nil {
 		in, out := &in.Ambient, &out.Ambient
 		*out = new(IstioAmbient)
