@@ -19,15 +19,16 @@ import (
 	"github.com/meshctl/meshctl/certs/identity"
 	"github.com/meshctl/meshctl/certs/pki"
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // Names of Secrets on the agent's side, as in Gloo Mesh.
 const (
 	// ClientSecret has the certificate of an agent: tls.crt, tls.key and ca.crt.
-	ClientSecret = "relay-client-tls-secret"
+	ClientSecret = snapshot.RelayClientSecret
 	// TokenSecret has the token of an agent that has no certificate yet, in the key TokenKey.
-	TokenSecret = "relay-identity-token-secret"
-	TokenKey    = "token"
+	TokenSecret = snapshot.RelayTokenSecret
+	TokenKey    = snapshot.RelayTokenKey
 )
 
 // Hub issues certificates to agents.
@@ -197,7 +198,7 @@ func (k *Keeper) store(ctx context.Context, data map[string][]byte) error {
 		return err
 	}
 	if known == nil {
-		_, err = secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: ClientSecret}, Type: corev1.SecretTypeTLS, Data: data}, metav1.CreateOptions{})
+		_, err = secrets.Create(ctx, &corev1.Secret{ObjectMeta: madeMeta(ClientSecret), Type: corev1.SecretTypeTLS, Data: data}, metav1.CreateOptions{})
 	} else {
 		known.Data = data
 		_, err = secrets.Update(ctx, known, metav1.UpdateOptions{})

@@ -50,6 +50,7 @@
 //	installoptions.go  what to install, and what stays as it was installed
 //	installobjects.go  the objects beside the custom resource types
 //	installrules.go    the permissions of serve
+//	installrelay.go    how agents reach serve
 //	installtypes.go    no older meshctl drops what a newer one has stored
 //	installwait.go     waiting until serve runs
 //	versions.go        what is installed, and how it differs from this meshctl
