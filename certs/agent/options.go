@@ -38,6 +38,8 @@ type Options struct {
 	Now func() time.Time
 	// Identity tells the processes apart that want the Lease; the host's name and a random part if empty.
 	Identity string
+	// Leading runs beside the agent while it holds the Lease, until its context ends; nil runs nothing. Its error ends the agent.
+	Leading func(context.Context) error
 	// OnListen is called with the address of the health endpoints.
 	OnListen func(address string)
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -84,7 +85,12 @@ func term(ctx context.Context, o Options, m *metrics, leader *atomic.Bool) error
 	if err != nil {
 		return err
 	}
-	err = a.run(working)
+	var group errgroup.Group
+	group.Go(func() error { defer stop(); return a.run(working) })
+	if o.Leading != nil {
+		group.Go(func() error { defer stop(); return o.Leading(working) })
+	}
+	err = group.Wait()
 	if ctx.Err() == nil {
 		o.Log.Warn("the Lease was lost: the API server did not answer in time, or another agent took it", "lease", o.Namespace+"/"+LeaseName)
 	}

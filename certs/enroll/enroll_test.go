@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"testing"
@@ -288,4 +289,61 @@ func TestTheHubsCertificate(t *testing.T) {
 	require.ErrorContains(t, err, "give the hub a certificate of your PKI")
 	_, err = w.store.Invite(t.Context(), "west", "", time.Hour)
 	require.ErrorContains(t, err, "give its agent a certificate of your PKI")
+}
+
+// TestATokenComesFirst: an agent whose certificate was revoked takes the token that was put there since, also while it runs; one that the
+// hub does not take leaves a good certificate in use.
+func TestATokenComesFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	w.give(w.invite("").Text())
+	require.NoError(t, w.keeper.Start(ctx))
+	first := w.shown(w.keeper.TLS())[0]
+
+	w.give(w.invite("uid-of-another").Text())
+	require.NoError(t, w.keeper.Start(ctx))
+	assert.Equal(t, first, w.shown(w.keeper.TLS())[0], "the token is for another cluster")
+	require.NoError(t, w.admit())
+	_, err := w.keeper.useToken(ctx)
+	require.ErrorContains(t, err, "the token is for the cluster with UID uid-of-another")
+
+	w.at(time.Second)
+	require.NoError(t, w.store.Revoke(ctx, "west"))
+	require.ErrorContains(t, w.admit(), "was revoked")
+	w.at(2 * time.Second)
+	w.give(w.invite(w.uid).Text())
+	found, err := w.keeper.useToken(ctx)
+	require.NoError(t, err)
+	assert.True(t, found)
+	require.NoError(t, w.admit())
+	again, err := w.keeper.secret(ctx, TokenSecret)
+	require.NoError(t, err)
+	assert.Nil(t, again)
+}
+
+// TestALostAnswer: the certificate for a token is asked for again with the same key, which the hub gives again.
+func TestALostAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	w.give(w.invite("").Text())
+	w.keeper.Hub = lost{calls{w}}
+	_, err := w.keeper.useToken(ctx)
+	require.ErrorContains(t, err, "lost")
+	w.keeper.Hub = calls{w}
+	found, err := w.keeper.useToken(ctx)
+	require.NoError(t, err)
+	assert.True(t, found)
+	require.NoError(t, w.admit())
+}
+
+// lost has the hub answer, and the answer not arrive.
+type lost struct{ calls }
+
+func (l lost) Enroll(ctx context.Context, config *tls.Config, token string, request []byte) (string, []byte, []byte, error) {
+	if _, _, _, err := l.calls.Enroll(ctx, config, token, request); err != nil {
+		return "", nil, nil, err
+	}
+	return "", nil, nil, errors.New("the answer was lost")
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/certs/agent"
@@ -36,7 +35,9 @@ type Options struct {
 	ClusterID string
 	// RelayServer is HOST:PORT of the hub to dial; nobody is dialled if it is empty. RelayName is the DNS name in its certificate.
 	RelayServer, RelayName string
-	Log                    cmdutil.LogFlags
+	// PlaneNamespace is the namespace of the management plane in its own cluster.
+	PlaneNamespace string
+	Log            cmdutil.LogFlags
 	// Parts look at the mesh and restart its pods.
 	Parts func(config *rest.Config, o *Options) (agent.Verifier, agent.Restarter, error)
 }
@@ -103,7 +104,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 				return cmdutil.FlagErrorf("--namespace must not be empty")
 			}
 			if opts.RelayName == "" {
-				opts.RelayName = enroll.ServerName(opts.Namespace)
+				opts.RelayName = enroll.ServerName(opts.PlaneNamespace)
 			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
@@ -121,7 +122,8 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	flags.StringSliceVar(&opts.VaultServers, "vault-server", nil, "`URL` of a HashiCorp Vault that VirtualMeshes may name")
 	flags.StringVar(&opts.VaultAudience, "vault-audience", snapshot.VaultAudience, "`audience` of the tokens that log in to Vault")
 	flags.StringVar(&opts.RelayServer, "relay-server", "", "`HOST:PORT` of meshctl serve, to speak for a cluster whose API server it does not reach")
-	flags.StringVar(&opts.RelayName, "relay-name", "", "DNS `name` in the certificate of --relay-server (default gloo-mesh-mgmt-server.NAMESPACE)")
+	flags.StringVar(&opts.RelayName, "relay-name", "", "DNS `name` in the certificate of --relay-server (default gloo-mesh-mgmt-server. and --mgmt-namespace)")
+	flags.StringVar(&opts.PlaneNamespace, "mgmt-namespace", snapshot.DefaultNamespace, "`namespace` of the management plane in its cluster, with --relay-server")
 	opts.Log.AddFlags(cmd)
 	return cmd
 }
@@ -154,17 +156,14 @@ func agentRun(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	if opts.RelayServer != "" {
-		group.Go(func() error { return relayRun(ctx, config, opts, log) })
+	options := agent.Options{
+		Config: config, Namespace: opts.Namespace, HealthBind: opts.HealthBind, Verifier: verifier,
+		VaultServers: opts.VaultServers, VaultAudience: opts.VaultAudience,
+		Restarter: restarter, Log: log,
+		OnListen: func(address string) { log.Info("serving metrics and health", "address", "http://"+address) },
 	}
-	group.Go(func() error {
-		return agent.Run(ctx, agent.Options{
-			Config: config, Namespace: opts.Namespace, HealthBind: opts.HealthBind, Verifier: verifier,
-			VaultServers: opts.VaultServers, VaultAudience: opts.VaultAudience,
-			Restarter: restarter, Log: log,
-			OnListen: func(address string) { log.Info("serving metrics and health", "address", "http://"+address) },
-		})
-	})
-	return group.Wait()
+	if opts.RelayServer != "" { // two processes must not speak for one cluster
+		options.Leading = func(ctx context.Context) error { return relayRun(ctx, config, opts, log) }
+	}
+	return agent.Run(ctx, options)
 }

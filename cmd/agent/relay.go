@@ -33,6 +33,7 @@ func relayRun(ctx context.Context, config *rest.Config, opts *Options, log *slog
 	}
 	failures := 0
 	for {
+		err = nil
 		if uid == "" {
 			uid, err = clusterUID(ctx, client)
 		}
@@ -56,7 +57,7 @@ func relayRun(ctx context.Context, config *rest.Config, opts *Options, log *slog
 		}
 	}
 	agent, err := relay.New(relay.Options{
-		Cluster: keeper.Cluster, UID: uid, Plane: snapshot.Plane{Namespace: opts.Namespace, ID: keeper.Plane}, Config: config, Hub: opts.RelayServer,
+		Cluster: keeper.Cluster, UID: uid, Plane: snapshot.Plane{Namespace: opts.PlaneNamespace, ID: keeper.Plane}, Config: config, Hub: opts.RelayServer,
 		Dial:    []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(keeper.TLS()))},
 		Version: opts.Version, Log: log, Disk: relay.ConfigMaps{Client: client, Namespace: opts.Namespace},
 	})

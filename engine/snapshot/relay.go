@@ -18,6 +18,9 @@ const (
 	RelayTokenSecret = "relay-identity-token-secret"
 	RelayTokenKey    = "token"
 
+	// RelayOutputPrefix is before the number in the names of the ConfigMaps in which an agent keeps what stands in its cluster.
+	RelayOutputPrefix = "meshctl-relay-output-"
+
 	// RelayRecordPrefix is before the name of a cluster in the name of the Secret that says what the hub knows of its agent, and
 	// RelayRecordType is the type of these Secrets.
 	RelayRecordPrefix = "relay-agent-"
