@@ -5,6 +5,7 @@
 //	store.go   the Secrets
 //	hub.go     the root and the hub's own certificate
 //	issuer.go  the calls of agents
+//	revoked.go whose certificates do not count any more
 package enroll
 
 import (

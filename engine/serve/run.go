@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -180,7 +181,12 @@ func (w *worker) relay(ctx context.Context, d *door, id string, epoch uint64) er
 	}
 	h := hub.New(hub.Options{Agents: agents, Plane: id, Epoch: epoch, Version: w.options.Version, Log: w.options.Log})
 	w.clusters.hub = h
-	w.agents = func(ctx context.Context) { d.enter(ctx, h, config) }
+	w.agents = func(ctx context.Context) {
+		var group sync.WaitGroup
+		group.Go(func() { h.Run(ctx) })
+		group.Go(func() { d.enter(ctx, h, config) })
+		group.Wait()
+	}
 	return nil
 }
 
