@@ -26,6 +26,10 @@
 //	crds.go        installing and upgrading the custom resource types
 //	agent.go       the account of the cluster's agent, and what limits it
 //	agentdeployment.go  its Deployment
+//	relay.go       the same for a cluster that is reached through its agent
+//	relayregister.go  the order of the writes there
+//	relaywait.go   waiting until its agent is connected
+//	invite.go      the same without access to the cluster
 //	inspect.go     the same checks alone, for wizards
 //	renew.go       registering again all clusters whose credential is not good
 //
@@ -37,6 +41,10 @@
 //	collect.go     deleting all objects with a label
 //	elsewhere.go   objects in other clusters that refer to the cluster
 //	leftovers.go   the record of what is not removed yet, or could not be
+//
+// Revoke:
+//
+//	revoke.go      ending the certificates of an agent
 //
 // List:
 //

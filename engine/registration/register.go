@@ -50,6 +50,18 @@ type registration struct {
 	// vault is what the agent may log in to.
 	vault vaultAccess
 
+	// Of a cluster that is reached through its agent: the token that was made for it, with the root of the relay; whether the agent has
+	// a certificate, and whether a serve runs that it can connect to.
+	token            string
+	relayRoot        []byte
+	enrolled, serves bool
+	// directAccounts are the ServiceAccounts with which serve reached it before; wasRelayed: it was reached through its agent, and is
+	// not any more.
+	directAccounts []string
+	wasRelayed     bool
+	// invitedUID is that of a cluster that cannot be reached from here; empty if it is not known.
+	invitedUID string
+
 	report Report
 }
 
@@ -67,13 +79,19 @@ func Register(ctx context.Context, options Options) (Report, error) {
 	if err := r.preflight(ctx); err != nil {
 		return Report{}, err
 	}
+	if r.relayed() {
+		err = r.writeRelay(ctx)
+		return r.report, err
+	}
 	if err = r.write(ctx); err == nil {
 		err = r.awaitServe(ctx)
 	}
 	var unusable *ServeError
 	switch {
 	case err == nil:
-		err = r.revoke(ctx)
+		if err = r.revoke(ctx); err == nil {
+			err = r.removeRelay(ctx)
+		}
 	case errors.As(err, &unusable) && len(r.before) > 0:
 		r.report.note("the credential of before is still accepted, because serve cannot use the new one; register the cluster again to revoke it")
 	}
@@ -114,21 +132,17 @@ func (r *registration) apply(ctx context.Context, s *server, o *object) error {
 }
 
 func (r *registration) writeCRDs(ctx context.Context) error {
-	changes, err := r.management.applyCRDs(ctx, r.missing.crds)
-	r.report.add(changes...)
-	if err != nil || r.remote.uid == r.management.uid {
+	if err := r.writeManagementCRDs(ctx); err != nil || r.remote.uid == r.management.uid {
 		return err
 	}
-	changes, err = r.remote.applyCRDs(ctx, r.missing.remoteCRDs)
+	changes, err := r.remote.applyCRDs(ctx, r.missing.remoteCRDs)
 	r.report.add(changes...)
 	return err
 }
 
 func (r *registration) writeNamespaces(ctx context.Context) error {
-	if r.missing.managementNamespace {
-		if err := r.apply(ctx, r.management, namespaceObject(r.MgmtNamespace)); err != nil {
-			return err
-		}
+	if err := r.writeManagementNamespace(ctx); err != nil {
+		return err
 	}
 	// Asked again: the management cluster may be the one that is registered.
 	exists, err := r.remote.namespaceExists(ctx, r.RemoteNamespace)
