@@ -150,7 +150,7 @@ func newCmdRegister(f *cmdutil.Factory, runF func(context.Context, *RegisterOpti
     --vault-server https://vault.example.com:8200
 
   # Have the agent of the cluster dial the management plane, and no credential stored
-  meshctl cluster register cluster-2 --relay --remote-context cluster-2 --mgmt-context cluster-1
+  meshctl cluster register cluster-2 --relay --remote-context cluster-2
 
   # Register a cluster whose API server has another address inside the network
   meshctl cluster register cluster-2 --remote-context cluster-2 --api-server-address 10.0.0.7:6443`,

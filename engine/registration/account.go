@@ -43,10 +43,10 @@ func (r *registration) inspectAccounts(ctx context.Context) error {
 	if err := unlessForbidden(err); err != nil {
 		return err
 	}
-	if r.relayed() {
+	if r.via.relayed() {
 		r.account = AgentName(r.plane.ID) // it does not change: its rights end with the certificate
 		for i := range found {
-			r.directAccounts = append(r.directAccounts, found[i].GetName())
+			r.via.directAccounts = append(r.via.directAccounts, found[i].GetName())
 		}
 		return nil
 	}

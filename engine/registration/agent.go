@@ -180,5 +180,5 @@ func (r *registration) inspectAgent(ctx context.Context) error {
 	}
 	r.vault.Audience = cmp.Or(r.Agent.VaultAudience, r.vault.Audience, snapshot.VaultAudience)
 	r.noteVault()
-	return r.addKnownMeshes(ctx)
+	return r.via.addKnownMeshes(ctx)
 }

@@ -42,7 +42,7 @@ func (r *registration) agentDeployment(name, image string) *object {
 		return corev1ac.Probe().WithHTTPGet(corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromInt32(agentHealthPort)))
 	}
 	container := corev1ac.Container().WithName(agentContainer).WithImage(image).
-		WithArgs("agent", "--namespace", r.RemoteNamespace, "--health-bind", ":9093").WithArgs(r.relayArgs()...).
+		WithArgs("agent", "--namespace", r.RemoteNamespace, "--health-bind", ":9093").WithArgs(r.via.relayArgs()...).
 		WithPorts(corev1ac.ContainerPort().WithName("health").WithContainerPort(agentHealthPort)).
 		WithLivenessProbe(probe("/healthz")).WithReadinessProbe(probe("/readyz")).
 		WithResources(corev1ac.ResourceRequirements().

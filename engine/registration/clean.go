@@ -189,7 +189,7 @@ func (d *deregistration) relayed() bool {
 
 // removeRelayOutput removes what the agent keeps for its own restart.
 func (d *deregistration) removeRelayOutput(ctx context.Context) error {
-	changes, err := d.remote.removeRelayOutput(ctx, d.RemoteNamespace)
+	changes, err := removeRelayOutput(ctx, d.remote, d.RemoteNamespace)
 	d.report.add(changes...)
 	return err
 }

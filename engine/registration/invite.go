@@ -97,7 +97,7 @@ func agentTypes() ([]*object, error) {
 	return slices.DeleteFunc(types, func(o *object) bool { return !strings.HasSuffix(o.name, "."+agentGroup) }), err
 }
 
-func newInvited(o InviteOptions) (*registration, error) {
+func newInvited(o InviteOptions) (*via, error) {
 	r := &registration{Options: Options{
 		Name: o.Name, MgmtConfig: o.MgmtConfig, MgmtContext: o.MgmtContext, MgmtNamespace: o.MgmtNamespace, RemoteNamespace: o.RemoteNamespace,
 		ClusterDomain: o.ClusterDomain, Relay: o.Relay, Agent: o.Agent, Timeout: o.Timeout,
@@ -108,11 +108,12 @@ func newInvited(o InviteOptions) (*registration, error) {
 	var err error
 	r.management, err = newServer(managementSide, r.MgmtContext, r.MgmtConfig, r.Timeout)
 	r.report.Cluster = r.Name
-	return r, err
+	r.via = &via{registration: r}
+	return r.via, err
 }
 
 // inspectInvited finds out what there is on the management cluster, and whether the rest can be written. It changes nothing.
-func (r *registration) inspectInvited(ctx context.Context) error {
+func (r *via) inspectInvited(ctx context.Context) error {
 	if err := r.management.probe(ctx); err != nil {
 		return err
 	}
@@ -152,7 +153,7 @@ func (r *registration) inspectInvited(ctx context.Context) error {
 }
 
 // addKnownMeshes adds those that were discovered in the cluster: they may have other names than at first.
-func (r *registration) addKnownMeshes(ctx context.Context) error {
+func (r *via) addKnownMeshes(ctx context.Context) error {
 	list, err := r.management.client(meshes, r.MgmtNamespace).List(ctx, metav1.ListOptions{LabelSelector: discoveredSelector(r.MgmtNamespace, r.Name)})
 	if err != nil && !kube.IsAbsent(err) && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("%s: listing Meshes: %w", r.management.label, err)
@@ -168,7 +169,7 @@ func (r *registration) addKnownMeshes(ctx context.Context) error {
 }
 
 // checkInvited rejects the name of a cluster that is reached in another way.
-func (r *registration) checkInvited(ctx context.Context) error {
+func (r *via) checkInvited(ctx context.Context) error {
 	secret, err := storedSecret(ctx, r.management.clientset, r.MgmtNamespace, r.Name)
 	if err != nil {
 		return err
@@ -192,13 +193,13 @@ func (r *registration) checkInvited(ctx context.Context) error {
 	return nil
 }
 
-func (r *registration) writeManagementCRDs(ctx context.Context) error {
+func (r *via) writeManagementCRDs(ctx context.Context) error {
 	changes, err := r.management.applyCRDs(ctx, r.missing.crds)
 	r.report.add(changes...)
 	return err
 }
 
-func (r *registration) writeManagementNamespace(ctx context.Context) error {
+func (r *via) writeManagementNamespace(ctx context.Context) error {
 	if !r.missing.managementNamespace {
 		return nil
 	}

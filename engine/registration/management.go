@@ -29,11 +29,11 @@ func (r *registration) writeKubernetesCluster(ctx context.Context) error {
 	full := meta
 	full.Labels = map[string]string{cluster.ManagedByLabel: cluster.ManagedBy}
 	full.Annotations = map[string]string{cluster.SuffixesAnnotation: strings.Join(r.suffixes, ",")}
-	if r.uid() != "" {
-		full.Annotations[cluster.UIDAnnotation] = r.uid()
+	if r.via.uid() != "" {
+		full.Annotations[cluster.UIDAnnotation] = r.via.uid()
 	}
 	spec := multiclusterv1alpha1.KubernetesClusterSpec{ClusterDomain: r.ClusterDomain}
-	if !r.relayed() {
+	if !r.via.relayed() {
 		full.Annotations[cluster.LifetimeAnnotation], spec.SecretName = r.ttl().String(), r.Name
 	}
 	o.want = &multiclusterv1alpha1.KubernetesCluster{

@@ -25,8 +25,8 @@ func (r *registration) preflight(ctx context.Context) error {
 	if r.inside, err = r.management.servesInside(ctx, r.MgmtNamespace); unlessForbidden(err) != nil {
 		return err
 	}
-	if r.relayed() {
-		err = r.findRelay(ctx, r.remote.uid == r.management.uid)
+	if r.via.relayed() {
+		err = r.via.findRelay(ctx, r.remote.uid == r.management.uid)
 	} else if err = r.findEndpoint(ctx); err != nil {
 		err = fmt.Errorf("cluster %s: %w", r.Name, err)
 	}
@@ -53,7 +53,7 @@ func (r *registration) preflight(ctx context.Context) error {
 	if err := r.inspectAgent(ctx); err != nil {
 		return err
 	}
-	if err := r.inspectRelay(ctx); err != nil {
+	if err := r.via.inspectRelay(ctx); err != nil {
 		return err
 	}
 	if err := both(
@@ -74,7 +74,7 @@ func (r *registration) preflight(ctx context.Context) error {
 	if err := r.checkTaken(ctx); err != nil {
 		return err
 	}
-	return r.checkMove()
+	return r.via.checkMove()
 }
 
 // both runs two checks side by side and joins what they say.
@@ -140,12 +140,12 @@ func (r *registration) managementAccess() []access {
 	if r.missing.identity {
 		wanted = append(wanted, configMaps.access(r.MgmtNamespace, "").each("create")...)
 	}
-	if r.relayed() {
-		wanted = append(wanted, r.relayManagementAccess()...)
+	if r.via.relayed() {
+		wanted = append(wanted, r.via.relayManagementAccess()...)
 	} else {
 		wanted = append(wanted, applyVerbs(secrets.access(r.MgmtNamespace, r.Name))...)
 	}
-	if r.wasRelayed {
+	if r.via.wasRelayed {
 		wanted = append(wanted, secrets.access(r.MgmtNamespace, snapshot.RelayRecordPrefix+r.Name).each("delete")...)
 	}
 	wanted = append(wanted, applyVerbs(kubernetesClusters.access(r.MgmtNamespace, r.Name))...)
@@ -211,7 +211,7 @@ func (r *registration) remoteMayWrite(ctx context.Context) error {
 		return err
 	}
 	grants = append(grants, agent...)
-	more, err := r.relayAccess(ctx)
+	more, err := r.via.relayAccess(ctx)
 	if err != nil {
 		return err
 	}
@@ -272,7 +272,7 @@ func (r *registration) checkTaken(ctx context.Context) error {
 		return &NameTakenError{Name: r.Name, Reason: fmt.Sprintf(
 			"it is the name of another cluster (kube-system UID %s, this one has %s); deregister that first or choose another name", known, r.remote.uid)}
 	}
-	if known == "" && r.secret != nil && !r.relayed() {
+	if known == "" && r.secret != nil && !r.via.relayed() {
 		return r.checkUnmarked()
 	}
 	return nil

@@ -50,17 +50,8 @@ type registration struct {
 	// vault is what the agent may log in to.
 	vault vaultAccess
 
-	// Of a cluster that is reached through its agent: the token that was made for it, with the root of the relay; whether the agent has
-	// a certificate, and whether a serve runs that it can connect to.
-	token            string
-	relayRoot        []byte
-	enrolled, serves bool
-	// directAccounts are the ServiceAccounts with which serve reached it before; wasRelayed: it was reached through its agent, and is
-	// not any more.
-	directAccounts []string
-	wasRelayed     bool
-	// invitedUID is that of a cluster that cannot be reached from here; empty if it is not known.
-	invitedUID string
+	// via is what is about a cluster that is reached through its agent, or was.
+	via *via
 
 	report Report
 }
@@ -79,8 +70,8 @@ func Register(ctx context.Context, options Options) (Report, error) {
 	if err := r.preflight(ctx); err != nil {
 		return Report{}, err
 	}
-	if r.relayed() {
-		err = r.writeRelay(ctx)
+	if r.via.relayed() {
+		err = r.via.writeRelay(ctx)
 		return r.report, err
 	}
 	if err = r.write(ctx); err == nil {
@@ -90,7 +81,7 @@ func Register(ctx context.Context, options Options) (Report, error) {
 	switch {
 	case err == nil:
 		if err = r.revoke(ctx); err == nil {
-			err = r.removeRelay(ctx)
+			err = r.via.removeRelay(ctx)
 		}
 	case errors.As(err, &unusable) && len(r.before) > 0:
 		r.report.note("the credential of before is still accepted, because serve cannot use the new one; register the cluster again to revoke it")
@@ -132,7 +123,7 @@ func (r *registration) apply(ctx context.Context, s *server, o *object) error {
 }
 
 func (r *registration) writeCRDs(ctx context.Context) error {
-	if err := r.writeManagementCRDs(ctx); err != nil || r.remote.uid == r.management.uid {
+	if err := r.via.writeManagementCRDs(ctx); err != nil || r.remote.uid == r.management.uid {
 		return err
 	}
 	changes, err := r.remote.applyCRDs(ctx, r.missing.remoteCRDs)
@@ -141,7 +132,7 @@ func (r *registration) writeCRDs(ctx context.Context) error {
 }
 
 func (r *registration) writeNamespaces(ctx context.Context) error {
-	if err := r.writeManagementNamespace(ctx); err != nil {
+	if err := r.via.writeManagementNamespace(ctx); err != nil {
 		return err
 	}
 	// Asked again: the management cluster may be the one that is registered.

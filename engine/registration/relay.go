@@ -50,10 +50,27 @@ type RelayStore interface {
 	Revoke(ctx context.Context, cluster string) error
 }
 
+// via is a registration as far as it is about the agent that dials. Every registration has one.
+type via struct {
+	*registration
+
+	// token was made for the agent, with the root of the relay; empty if the agent has a certificate.
+	token     string
+	relayRoot []byte
+	// enrolled: the agent has a certificate. serves: a serve runs that it can connect to.
+	enrolled, serves bool
+	// directAccounts are the ServiceAccounts with which serve reached the cluster before.
+	directAccounts []string
+	// wasRelayed: the cluster was reached through its agent, and is not any more.
+	wasRelayed bool
+	// invitedUID is that of a cluster that cannot be reached from here; empty if it is not known.
+	invitedUID string
+}
+
 // RelayRoleName is the ClusterRoleBinding, and the Roles, of an agent that speaks for its cluster.
 func RelayRoleName(planeID string) string { return AgentName(planeID) + "-relay" }
 
-func (r *registration) relayed() bool { return r.Relay != nil }
+func (r *via) relayed() bool { return r.Relay != nil }
 
 // complete sets defaults and rejects invalid values.
 func (r *Relay) complete() error {
@@ -72,7 +89,7 @@ func (r *Relay) complete() error {
 }
 
 // relayAddress is where agents dial serve, by the Service that Install makes for them; within: the agent is in the same cluster.
-func (s *server) relayAddress(ctx context.Context, namespace string, within bool) (string, error) {
+func relayAddress(ctx context.Context, s *server, namespace string, within bool) (string, error) {
 	name := namespace + "/" + snapshot.RelayService
 	service, err := s.clientset.CoreV1().Services(namespace).Get(ctx, snapshot.RelayService, metav1.GetOptions{})
 	if kube.IsAbsent(err) {
@@ -97,7 +114,7 @@ func (s *server) relayAddress(ctx context.Context, namespace string, within bool
 		return "", fmt.Errorf("%s: Service %s has no address of a load balancer yet; wait until it has one (`kubectl -n %s get service %s`), or use --relay-server",
 			s.label, name, namespace, snapshot.RelayService)
 	case service.Spec.Type == corev1.ServiceTypeNodePort:
-		host, err := s.nodeAddress(ctx)
+		host, err := nodeAddress(ctx, s)
 		if err != nil {
 			return "", err
 		}
@@ -108,7 +125,7 @@ func (s *server) relayAddress(ctx context.Context, namespace string, within bool
 }
 
 // nodeAddress is that of a node; one from outside comes first.
-func (s *server) nodeAddress(ctx context.Context) (string, error) {
+func nodeAddress(ctx context.Context, s *server) (string, error) {
 	list, err := s.clientset.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: pageSize})
 	if err != nil {
 		return "", fmt.Errorf("%s: listing nodes: %w; use --relay-server", s.label, err)
@@ -126,7 +143,7 @@ func (s *server) nodeAddress(ctx context.Context) (string, error) {
 }
 
 // relayObjects are what a registration has on its cluster that is reached through its agent, in the order in which they are written.
-func (r *registration) relayObjects() []*object {
+func (r *via) relayObjects() []*object {
 	labels := r.labels()
 	shared := maps.Clone(labels)
 	delete(shared, snapshot.ClusterLabel)
@@ -148,7 +165,7 @@ func (r *registration) relayObjects() []*object {
 }
 
 // relayNamespaces are those in which the agent has a further Role, with its rules.
-func (r *registration) relayNamespaces() map[string][]rbacv1.PolicyRule {
+func (r *via) relayNamespaces() map[string][]rbacv1.PolicyRule {
 	out := map[string][]rbacv1.PolicyRule{r.RemoteNamespace: slices.Clone(r.Agent.RelayRules)}
 	for _, namespace := range r.meshNamespaces {
 		out[namespace] = append(out[namespace], settingsRule())
@@ -157,7 +174,7 @@ func (r *registration) relayNamespaces() map[string][]rbacv1.PolicyRule {
 }
 
 // relaySecrets are the token of the agent and the root of the relay; none if the agent has a certificate.
-func (r *registration) relaySecrets() []*object {
+func (r *via) relaySecrets() []*object {
 	if r.token == "" {
 		return nil
 	}
@@ -174,7 +191,7 @@ func (r *registration) relaySecrets() []*object {
 }
 
 // relayArgs have the agent speak for its cluster.
-func (r *registration) relayArgs() []string {
+func (r *via) relayArgs() []string {
 	if !r.relayed() {
 		return nil
 	}
@@ -191,7 +208,7 @@ func relayLeftovers(planeID, namespace string) []*object {
 }
 
 // relayManagementAccess is what registering a relay cluster takes on the management cluster beside the rest.
-func (r *registration) relayManagementAccess() []access {
+func (r *via) relayManagementAccess() []access {
 	record := secrets.access(r.MgmtNamespace, snapshot.RelayRecordPrefix+r.Name)
 	wanted := slices.Concat(record.each("get", "patch"), secrets.access(r.MgmtNamespace, snapshot.RelayRootSecret).each("get"))
 	wanted = append(wanted, secrets.access(r.MgmtNamespace, "").each("create")...)
@@ -202,4 +219,4 @@ func (r *registration) relayManagementAccess() []access {
 }
 
 // moves: the cluster has a credential, and is to be reached through its agent from now on.
-func (r *registration) moves() bool { return r.relayed() && r.secret != nil }
+func (r *via) moves() bool { return r.relayed() && r.secret != nil }

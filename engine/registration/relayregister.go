@@ -19,10 +19,10 @@ import (
 const DefaultRelayWait = 3 * time.Minute
 
 // findRelay finds where the agent dials serve, and which image it has: that of serve, if none is named.
-func (r *registration) findRelay(ctx context.Context, within bool) error {
+func (r *via) findRelay(ctx context.Context, within bool) error {
 	var err error
 	if r.Relay.Server == "" {
-		if r.Relay.Server, err = r.management.relayAddress(ctx, r.MgmtNamespace, within); err != nil {
+		if r.Relay.Server, err = relayAddress(ctx, r.management, r.MgmtNamespace, within); err != nil {
 			return fmt.Errorf("cluster %s: %w", r.Name, err)
 		}
 	}
@@ -38,7 +38,7 @@ func (r *registration) findRelay(ctx context.Context, within bool) error {
 }
 
 // inspectRelay finds out whether the agent has a certificate, and who serves.
-func (r *registration) inspectRelay(ctx context.Context) error {
+func (r *via) inspectRelay(ctx context.Context) error {
 	if !r.relayed() {
 		found, err := r.remote.get(ctx, clusterRoleBindings, "", RelayRoleName(r.plane.ID))
 		r.wasRelayed = found != nil
@@ -65,7 +65,7 @@ func (r *registration) inspectRelay(ctx context.Context) error {
 }
 
 // checkMove says what keeps a cluster from being reached through its agent.
-func (r *registration) checkMove() error {
+func (r *via) checkMove() error {
 	switch {
 	case !r.moves():
 		return nil
@@ -78,14 +78,14 @@ func (r *registration) checkMove() error {
 }
 
 // writeInvitation makes a token for the agent, unless it has a certificate.
-func (r *registration) writeInvitation(ctx context.Context) error {
+func (r *via) writeInvitation(ctx context.Context) error {
 	if r.enrolled {
 		return nil
 	}
 	return r.invite(ctx, string(r.remote.uid))
 }
 
-func (r *registration) invite(ctx context.Context, uid string) (err error) {
+func (r *via) invite(ctx context.Context, uid string) (err error) {
 	r.token, r.relayRoot, err = r.Relay.Store(r.management.clientset, r.plane).Invite(ctx, r.Name, uid, r.Relay.Lasts)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.management.label, err)
@@ -96,7 +96,7 @@ func (r *registration) invite(ctx context.Context, uid string) (err error) {
 
 // writeRelay does the work for a cluster that is reached through its agent. One that has a credential keeps it until the agent has a
 // certificate, and the account of that until the agent is connected: nothing is out of reach in between.
-func (r *registration) writeRelay(ctx context.Context) error {
+func (r *via) writeRelay(ctx context.Context) error {
 	steps := []func(context.Context) error{
 		r.writeCRDs, r.writeNamespaces, r.writeIdentity, r.endFormer, r.writeInvitation, r.writeRemote, r.removeOld, r.removeFormer,
 	}
@@ -119,7 +119,7 @@ func (r *registration) writeRelay(ctx context.Context) error {
 }
 
 // removeCredential removes the credential with which the cluster was reached: the registry of serve takes the agent then.
-func (r *registration) removeCredential(ctx context.Context) error {
+func (r *via) removeCredential(ctx context.Context) error {
 	if !r.moves() {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (r *registration) removeCredential(ctx context.Context) error {
 }
 
 // directObjects are what gave serve access to the cluster with a credential, in the order in which they go.
-func (r *registration) directObjects() []*object {
+func (r *via) directObjects() []*object {
 	out := []*object{{resource: clusterRoleBindings, name: BindingName(r.Name, r.plane.ID)}}
 	for _, namespace := range r.meshNamespaces {
 		for _, of := range []resource{roleBindings, roles} {
@@ -148,7 +148,7 @@ func (r *registration) directObjects() []*object {
 }
 
 // removeDirect removes what gave serve access to the cluster with a credential.
-func (r *registration) removeDirect(ctx context.Context) error {
+func (r *via) removeDirect(ctx context.Context) error {
 	if len(r.directAccounts) == 0 {
 		return nil
 	}
@@ -160,7 +160,7 @@ func (r *registration) removeDirect(ctx context.Context) error {
 }
 
 // relayEnds are what an agent has on the cluster to speak for it, in the order in which they go.
-func (r *registration) relayEnds() []*object {
+func (r *via) relayEnds() []*object {
 	out := relayLeftovers(r.plane.ID, r.RemoteNamespace)
 	for _, namespace := range append(slices.Clone(r.meshNamespaces), r.RemoteNamespace) {
 		for _, of := range []resource{roleBindings, roles} {
@@ -171,14 +171,14 @@ func (r *registration) relayEnds() []*object {
 }
 
 // removeRelay removes what the agent had to speak for a cluster that is reached with a credential now.
-func (r *registration) removeRelay(ctx context.Context) error {
+func (r *via) removeRelay(ctx context.Context) error {
 	if !r.wasRelayed {
 		return nil
 	}
 	if err := r.deleteAll(ctx, r.relayEnds()); err != nil {
 		return fmt.Errorf("cluster %s: it is registered, and its agent may still speak for it: %w; run the command again", r.Name, err)
 	}
-	changes, err := r.remote.removeRelayOutput(ctx, r.RemoteNamespace)
+	changes, err := removeRelayOutput(ctx, r.remote, r.RemoteNamespace)
 	r.report.add(changes...)
 	if err != nil {
 		return fmt.Errorf("cluster %s: it is registered: %w; run the command again", r.Name, err)
@@ -189,7 +189,7 @@ func (r *registration) removeRelay(ctx context.Context) error {
 }
 
 // removeRelayOutput removes what an agent keeps for its own restart.
-func (s *server) removeRelayOutput(ctx context.Context, namespace string) (done []Change, err error) {
+func removeRelayOutput(ctx context.Context, s *server, namespace string) (done []Change, err error) {
 	list, err := s.clientset.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("%s: listing ConfigMaps of namespace %s: %w", s.label, namespace, err)
@@ -207,7 +207,7 @@ func (s *server) removeRelayOutput(ctx context.Context, namespace string) (done 
 }
 
 // awaitEnrolled waits until the agent of a cluster that moves has a certificate: it reaches serve then.
-func (r *registration) awaitEnrolled(ctx context.Context) error {
+func (r *via) awaitEnrolled(ctx context.Context) error {
 	if r.enrolled {
 		return nil
 	}
@@ -231,7 +231,7 @@ func (r *registration) awaitEnrolled(ctx context.Context) error {
 }
 
 // agentTrouble says what is known of why an agent does not connect, and the next step.
-func (r *registration) agentTrouble(ctx context.Context) string {
+func (r *via) agentTrouble(ctx context.Context) string {
 	name := AgentName(r.plane.ID)
 	deployed, err := r.remote.get(ctx, deployments, r.RemoteNamespace, name)
 	if err == nil && deployed == nil {
@@ -259,12 +259,12 @@ func (r *registration) agentTrouble(ctx context.Context) string {
 }
 
 // agentCommand starts the agent elsewhere than in its Deployment.
-func (r *registration) agentCommand() string {
+func (r *via) agentCommand() string {
 	return fmt.Sprintf("`meshctl agent --namespace %s %s`", r.RemoteNamespace, strings.Join(r.relayArgs(), " "))
 }
 
 // relayAccess is what handing out the rights of the relay takes on the cluster, and taking those away that were before.
-func (r *registration) relayAccess(ctx context.Context) ([]access, error) {
+func (r *via) relayAccess(ctx context.Context) ([]access, error) {
 	var wanted []access
 	remove := func(objects []*object) {
 		for _, o := range objects {
@@ -301,7 +301,7 @@ func (r *registration) relayAccess(ctx context.Context) ([]access, error) {
 }
 
 // uid is that of the registered cluster; empty if its agent has not said it yet.
-func (r *registration) uid() string {
+func (r *via) uid() string {
 	if r.remote == nil {
 		return r.invitedUID
 	}

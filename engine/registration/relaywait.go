@@ -26,7 +26,7 @@ func (e *RelayError) Advice() (what, hint string) {
 }
 
 // awaitAgentConnected waits until serve, if one runs, has the cluster from its agent.
-func (r *registration) awaitAgentConnected(ctx context.Context) error {
+func (r *via) awaitAgentConnected(ctx context.Context) error {
 	deployed, err := r.remote.get(ctx, deployments, r.RemoteNamespace, AgentName(r.plane.ID))
 	if unlessForbidden(err) != nil {
 		return err

@@ -33,8 +33,8 @@ func (r *registration) labels() map[string]string {
 // remoteObjects are what a registration has on its cluster beside the
 // namespace, in the order in which they are written.
 func (r *registration) remoteObjects() []*object {
-	if r.relayed() {
-		return r.relayObjects()
+	if r.via.relayed() {
+		return r.via.relayObjects()
 	}
 	labels := r.labels()
 	out := []*object{{
