@@ -31,8 +31,6 @@ type Options struct {
 	Verifier Verifier
 	// Restarter restarts pods. Without one nothing is restarted.
 	Restarter Restarter
-	// Beside runs until its context ends, while this process is the one of several that works; nil runs nothing.
-	Beside func(context.Context)
 	// Log is required.
 	Log *slog.Logger
 	// Resync is the longest time between two looks at everything; a minute if zero.
@@ -45,6 +43,8 @@ type Options struct {
 	Unready func() string
 	// Collector has its metrics; nil if there are none.
 	Collector prometheus.Collector
+	// Leading runs beside the agent while it holds the Lease, until its context ends; nil runs nothing. Its error ends the agent.
+	Leading func(context.Context) error
 	// OnListen is called with the address of the health endpoints.
 	OnListen func(address string)
 

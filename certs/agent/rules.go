@@ -105,6 +105,16 @@ func ClusterRules() []rbacv1.PolicyRule {
 // accounts are short, and for Vault only. Own is the namespace of the agent, meshNamespaces are those of control planes, and
 // audience is that of Vault.
 func Limits(own string, meshNamespaces []string, audience string, meshes ...string) admissionv1.ValidatingAdmissionPolicySpec {
+	return limits(nil, own, meshNamespaces, audience, meshes)
+}
+
+// RelayLimits are Limits for an agent that also speaks for its cluster, and keeps its certificate for that in a Secret.
+func RelayLimits(own string, meshNamespaces []string, audience string, meshes ...string) admissionv1.ValidatingAdmissionPolicySpec {
+	return limits([]string{snapshot.RelayClientSecret}, own, meshNamespaces, audience, meshes)
+}
+
+// limits are Limits with further Secrets for TLS in the agent's own namespace.
+func limits(forTLS []string, own string, meshNamespaces []string, audience string, meshes []string) admissionv1.ValidatingAdmissionPolicySpec {
 	secrets := func(namespaces, names []string, types ...corev1.SecretType) string {
 		return fmt.Sprintf("(object.metadata.namespace in %s && object.metadata.name in %s && object.type in %s)",
 			celList(sorted(namespaces)), celList(names), celList(types))
@@ -115,6 +125,9 @@ func Limits(own string, meshNamespaces []string, audience string, meshes ...stri
 		secrets(meshNamespaces, []string{CACertsName, BackupName}, IssuedType, corev1.SecretTypeOpaque, istioRootType),
 		secrets(meshNamespaces, []string{snapshot.GatewaySecret}, corev1.SecretTypeTLS),
 	}, " || ")
+	if len(forTLS) > 0 {
+		pairs += " || " + secrets([]string{own}, forTLS, corev1.SecretTypeTLS)
+	}
 	writes := func(group string, resources ...string) admissionv1.NamedRuleWithOperations {
 		return admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
 			Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},

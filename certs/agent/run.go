@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -90,13 +90,12 @@ func term(ctx context.Context, o Options, m *metrics, leader *atomic.Bool) error
 	if err != nil {
 		return err
 	}
-	var beside sync.WaitGroup
-	if o.Beside != nil {
-		beside.Go(func() { o.Beside(working) })
+	var group errgroup.Group
+	group.Go(func() error { defer stop(); return a.run(working) })
+	if o.Leading != nil {
+		group.Go(func() error { defer stop(); return o.Leading(working) })
 	}
-	err = a.run(working)
-	stop()
-	beside.Wait()
+	err = group.Wait()
 	if ctx.Err() == nil {
 		o.Log.Warn("the Lease was lost: the API server did not answer in time, or another agent took it", "lease", o.Namespace+"/"+LeaseName)
 	}

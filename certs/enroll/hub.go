@@ -70,7 +70,7 @@ func (s *Store) makeRoot(ctx context.Context) (map[string][]byte, error) {
 // create makes a Secret, or returns the data of the one that somebody else made meanwhile.
 func (s *Store) create(ctx context.Context, name string, data map[string][]byte) (map[string][]byte, error) {
 	_, err := s.Client.CoreV1().Secrets(s.Namespace).Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Type: corev1.SecretTypeTLS, Data: data,
+		ObjectMeta: madeMeta(name), Type: corev1.SecretTypeTLS, Data: data,
 	}, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return s.data(ctx, name)
@@ -132,8 +132,7 @@ func (s *Store) replace(ctx context.Context, name string, data map[string][]byte
 	if err != nil {
 		return s.about(name, err)
 	}
-	secret.Data = data
-	if _, err := s.Client.CoreV1().Secrets(s.Namespace).Update(ctx, secret, metav1.UpdateOptions{}); err != nil {
+	if err := s.put(ctx, secret, data); err != nil {
 		return s.about(name, err)
 	}
 	return nil

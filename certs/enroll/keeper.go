@@ -19,15 +19,16 @@ import (
 	"github.com/meshctl/meshctl/certs/identity"
 	"github.com/meshctl/meshctl/certs/pki"
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // Names of Secrets on the agent's side, as in Gloo Mesh.
 const (
 	// ClientSecret has the certificate of an agent: tls.crt, tls.key and ca.crt.
-	ClientSecret = "relay-client-tls-secret"
+	ClientSecret = snapshot.RelayClientSecret
 	// TokenSecret has the token of an agent that has no certificate yet, in the key TokenKey.
-	TokenSecret = "relay-identity-token-secret"
-	TokenKey    = "token"
+	TokenSecret = snapshot.RelayTokenSecret
+	TokenKey    = snapshot.RelayTokenKey
 )
 
 // Hub issues certificates to agents.
@@ -36,8 +37,8 @@ type Hub interface {
 	Renew(ctx context.Context, config *tls.Config, request []byte) (cluster string, chain, roots []byte, err error)
 }
 
-// Keeper keeps the certificate of an agent in a Secret of its cluster. Its methods may be called from any goroutine, but Start, Run and Renew, of
-// which one runs at a time.
+// Keeper keeps the certificate of an agent in a Secret of its cluster. Own and what TLS returns may be used from any goroutine, the other
+// methods from one.
 type Keeper struct {
 	// Client reaches the agent's cluster, and Namespace is that of the agent.
 	Client    kube.Clientset
@@ -52,16 +53,16 @@ type Keeper struct {
 	// Now is the clock.
 	Now func() time.Time
 
+	// asked is the token for which a certificate was asked for last, with the key and the request: the hub gives no other key a
+	// certificate for it, also if its answer was lost, or could not be stored.
+	asked struct {
+		token   string
+		key     pki.Key
+		request []byte
+	}
+
 	mu  sync.Mutex
 	own identity.Own
-	// asked is what a certificate was asked for with, until it is stored: the hub answers the same request again.
-	asked *asked
-}
-
-// asked is a key, and the request for a certificate of it.
-type asked struct {
-	key     pki.Key
-	request []byte
 }
 
 // Own is the certificate that there is; an error if there is none.
@@ -77,90 +78,93 @@ func (k *Keeper) Own() (identity.Own, error) {
 // TLS is that of the agent, with whatever certificate there is at the time of a connection.
 func (k *Keeper) TLS() *tls.Config { return identity.AgentTLS(k.Own, k.ServerName, k.Plane, k.Now) }
 
-// Start reads the certificate, or gets one for the token in TokenSecret, which is deleted then.
+// Start reads the certificate, and gets another one for the token in TokenSecret, if there is one: an administrator has put it there since.
+// If the hub does not take the token, a certificate that there is goes on to be used.
 func (k *Keeper) Start(ctx context.Context) error {
 	secret, err := k.secret(ctx, ClientSecret)
 	if err != nil {
 		return err
 	}
+	kept := false
 	if secret != nil {
 		read, err := pki.ReadGatewayTLS(secret.Data)
 		if err != nil {
-			return fmt.Errorf("Secret %s/%s: %w", k.Namespace, ClientSecret, err)
+			return fmt.Errorf("Secret %s/%s: %w; delete it, and make a token with `meshctl cluster invite`", k.Namespace, ClientSecret, err)
 		}
 		if k.Cluster == "" {
 			k.Plane, k.Cluster, _ = identity.Named(read.Chain[0])
 		}
-		if k.Now().Before(read.Chain[0].NotAfter.Add(identity.Overdue)) {
+		if kept = k.Now().Before(read.Chain[0].NotAfter.Add(identity.Overdue)); kept {
 			k.set(identity.Own{Chain: read.Chain, Key: read.Key, Roots: read.Roots})
-			return nil
 		}
 	}
-	text, err := k.secret(ctx, TokenSecret)
-	if err != nil {
+	found, err := k.useToken(ctx)
+	switch {
+	case kept && err != nil:
+		k.Log.Warn("the token is of no use; the agent goes on with the certificate that it has", "error", err)
+		return nil
+	case err != nil:
 		return err
-	}
-	if text == nil {
+	case !found && !kept:
 		return fmt.Errorf("cluster %s: the agent has neither a certificate (Secret %s/%s) nor a token (Secret %s); make one with `meshctl cluster invite %s` on the management cluster",
 			k.Cluster, k.Namespace, ClientSecret, TokenSecret, k.Cluster)
 	}
+	return nil
+}
+
+// useToken gets a certificate for the token in TokenSecret, which is deleted then. It reports whether there is one.
+func (k *Keeper) useToken(ctx context.Context) (found bool, err error) {
+	text, err := k.secret(ctx, TokenSecret)
+	if err != nil || text == nil {
+		return false, err
+	}
 	token, err := identity.ParseToken(string(text.Data[TokenKey]))
 	if err != nil {
-		return fmt.Errorf("Secret %s/%s: %w", k.Namespace, TokenSecret, err)
+		return true, fmt.Errorf("Secret %s/%s: %w", k.Namespace, TokenSecret, err)
 	}
 	if k.Cluster == "" {
 		k.Plane, k.Cluster = token.Plane, token.Cluster
 	}
 	if token.Cluster != k.Cluster || token.Plane != k.Plane {
-		return fmt.Errorf("Secret %s/%s: the token is for cluster %s of the management plane %s, and the agent is that of %s of %s", k.Namespace, TokenSecret, token.Cluster, token.Plane, k.Cluster, k.Plane)
+		return true, fmt.Errorf("Secret %s/%s: the token is for cluster %s of the management plane %s, and the agent is that of %s of %s; delete Secret %s, and start the agent again, if the token is right",
+			k.Namespace, TokenSecret, token.Cluster, token.Plane, k.Cluster, k.Plane, ClientSecret)
 	}
-	err = k.get(ctx, func(request []byte) (chain, roots []byte, err error) {
-		_, chain, roots, err = k.Hub.Enroll(ctx, identity.EnrollTLS(token, k.ServerName, k.Now), token.Text(), request)
-		return chain, roots, err
+	if k.asked.token != token.Text() {
+		k.asked.token = ""
+		if k.asked.key, k.asked.request, err = k.request(); err != nil {
+			return true, err
+		}
+		k.asked.token = token.Text()
+	}
+	_, chain, roots, err := k.Hub.Enroll(ctx, identity.EnrollTLS(token, k.ServerName, k.Now), token.Text(), k.asked.request)
+	if err := k.take(ctx, k.asked.key, chain, roots, err); err != nil {
+		return true, err
+	}
+	k.asked.token = ""
+	err = k.Client.CoreV1().Secrets(k.Namespace).Delete(ctx, TokenSecret, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{ResourceVersion: &text.ResourceVersion},
 	})
-	if err != nil {
-		return err
-	}
-	err = k.Client.CoreV1().Secrets(k.Namespace).Delete(ctx, TokenSecret, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		k.Log.Warn("the token stays, which is of no more use", "secret", k.Namespace+"/"+TokenSecret, "error", err)
 	}
-	return nil
+	return true, nil
 }
 
-// get asks for a certificate of another key, and stores it. If that fails, it asks with the same key the next time: a token that was used
-// is answered again.
-func (k *Keeper) get(ctx context.Context, ask func(request []byte) (chain, roots []byte, err error)) error {
-	if k.asked == nil {
-		a, err := k.request()
-		if err != nil {
-			return err
-		}
-		k.asked = a
-	}
-	chain, roots, err := ask(k.asked.request)
-	if err != nil {
-		return err
-	}
-	if err := k.take(ctx, k.asked.key, chain, roots); err != nil {
-		return err
-	}
-	k.asked = nil
-	return nil
-}
-
-// request is one for a certificate of another key.
-func (k *Keeper) request() (*asked, error) {
+// request asks for a certificate of another key.
+func (k *Keeper) request() (pki.Key, []byte, error) {
 	key, err := identity.NewKey(rand.Reader)
 	if err != nil {
-		return nil, err
+		return key, nil, err
 	}
 	request, err := identity.Request(rand.Reader, key, k.Plane, k.Cluster)
-	return &asked{key, request}, err
+	return key, request, err
 }
 
 // take checks and stores what the hub has issued.
-func (k *Keeper) take(ctx context.Context, key pki.Key, chainText, rootsText []byte) error {
+func (k *Keeper) take(ctx context.Context, key pki.Key, chainText, rootsText []byte, err error) error {
+	if err != nil {
+		return err
+	}
 	roots, err := pki.ReadBundle(rootsText)
 	if err != nil {
 		return fmt.Errorf("roots from the hub: %w", err)
@@ -223,7 +227,7 @@ func (k *Keeper) store(ctx context.Context, data map[string][]byte) error {
 		return err
 	}
 	if known == nil {
-		_, err = secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: ClientSecret}, Type: corev1.SecretTypeTLS, Data: data}, metav1.CreateOptions{})
+		_, err = secrets.Create(ctx, &corev1.Secret{ObjectMeta: madeMeta(ClientSecret), Type: corev1.SecretTypeTLS, Data: data}, metav1.CreateOptions{})
 	} else {
 		known.Data = data
 		_, err = secrets.Update(ctx, known, metav1.UpdateOptions{})
@@ -234,39 +238,60 @@ func (k *Keeper) store(ctx context.Context, data map[string][]byte) error {
 	return nil
 }
 
-// renewFirst and renewMost are the pauses between two attempts to renew.
-const renewFirst, renewMost = 30 * time.Second, time.Hour
+// renewFirst and renewMost are the pauses between two attempts to renew, and tokenEvery is that between two looks for a token: one that
+// is made for an agent whose certificate does not count any more.
+const (
+	renewFirst, renewMost = 30 * time.Second, time.Hour
+	tokenEvery            = 15 * time.Second
+)
 
-// Run renews the certificate when it is time, until ctx ends.
+// Run renews the certificate when it is time, and exchanges it for a token that is put there, until ctx ends.
 func (k *Keeper) Run(ctx context.Context) {
-	failures := 0
-	for {
-		own, err := k.Own()
-		pause := renewMost
-		if err == nil {
-			pause = identity.RenewAt(own.Chain[0]).Sub(k.Now())
-		}
-		if failures > 0 {
-			pause = kube.Jitter(kube.Backoff(renewFirst, renewMost, failures))
-		}
+	failures, refused := 0, ""
+	for due := k.due(); ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(max(pause, 0)):
+		case <-time.After(tokenEvery):
+		}
+		found, err := k.useToken(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && err.Error() != refused:
+			refused = err.Error() // said once: not a decision
+			k.Log.Warn("the token is of no use; the agent goes on with the certificate that it has", "error", err)
+		case err == nil && found:
+			due, failures, refused = k.due(), 0, ""
+		}
+		if k.Now().Before(due) {
+			continue
 		}
 		if err := k.Renew(ctx); err != nil {
 			failures++
+			due = k.Now().Add(kube.Jitter(kube.Backoff(renewFirst, renewMost, failures)))
 			k.Log.Warn("the certificate of the agent was not renewed; trying again", "error", err)
 			continue
 		}
-		failures = 0
+		due, failures = k.due(), 0
 	}
+}
+
+// due is when the certificate is to be renewed.
+func (k *Keeper) due() time.Time {
+	own, err := k.Own()
+	if err != nil {
+		return k.Now().Add(renewMost)
+	}
+	return identity.RenewAt(own.Chain[0])
 }
 
 // Renew gets a certificate for another key.
 func (k *Keeper) Renew(ctx context.Context) error {
-	return k.get(ctx, func(request []byte) (chain, roots []byte, err error) {
-		_, chain, roots, err = k.Hub.Renew(ctx, k.TLS(), request)
-		return chain, roots, err
-	})
+	key, request, err := k.request()
+	if err != nil {
+		return err
+	}
+	_, chain, roots, err := k.Hub.Renew(ctx, k.TLS(), request)
+	return k.take(ctx, key, chain, roots, err)
 }

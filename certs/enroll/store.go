@@ -17,28 +17,30 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // Names of Secrets. Those of the root and of the server are as in Gloo Mesh.
 const (
 	// RootSecret has the root of the relay: tls.crt, tls.key and ca.crt; of a user's own PKI, ca.crt is enough.
-	RootSecret = "relay-root-tls-secret"
+	RootSecret = snapshot.RelayRootSecret
 	// ServerSecret has the certificate of the hub: tls.crt, tls.key and ca.crt.
-	ServerSecret = "relay-server-tls-secret"
+	ServerSecret = snapshot.RelayServerSecret
 	// recordPrefix is before the name of a cluster in the name of the Secret with the Record of its agent.
-	recordPrefix = "relay-agent-"
+	recordPrefix = snapshot.RelayRecordPrefix
 	// recordKey is where the Record is.
 	recordKey = "record"
 )
 
 // ServerName is the DNS name by which agents know the hub of a management plane in a namespace, as in Gloo Mesh.
-func ServerName(namespace string) string { return "gloo-mesh-mgmt-server." + namespace }
+func ServerName(namespace string) string { return snapshot.RelayServerName(namespace) }
 
 // RecordType is the type of Secrets with Records.
-const RecordType corev1.SecretType = "meshctl.io/relay-agent"
+const RecordType corev1.SecretType = snapshot.RelayRecordType
 
 // Store keeps Secrets in the namespace of a management plane.
 type Store struct {
@@ -91,7 +93,7 @@ func (s *Store) change(ctx context.Context, cluster string, f func(Record) (Reco
 		}
 		secrets := s.Client.CoreV1().Secrets(s.Namespace)
 		if secret == nil {
-			secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: recordPrefix + cluster}, Type: RecordType}
+			secret = &corev1.Secret{ObjectMeta: madeMeta(recordPrefix + cluster), Type: RecordType}
 			secret.Data = map[string][]byte{recordKey: raw}
 			_, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
 			if apierrors.IsAlreadyExists(err) {
@@ -99,10 +101,23 @@ func (s *Store) change(ctx context.Context, cluster string, f func(Record) (Reco
 			}
 			return err
 		}
-		secret.Data = map[string][]byte{recordKey: raw}
-		_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
-		return err
+		return s.put(ctx, secret, map[string][]byte{recordKey: raw})
 	})
+}
+
+// madeMeta marks a Secret as one that was made here, and not by a user.
+func madeMeta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Labels: map[string]string{snapshot.ManagedByLabel: snapshot.ManagedBy}}
+}
+
+// put changes the data of a Secret. It is a conflict if the Secret is not the one any more that was read.
+func (s *Store) put(ctx context.Context, read *corev1.Secret, data map[string][]byte) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]string{"resourceVersion": read.ResourceVersion}, "data": data})
+	if err != nil {
+		return err
+	}
+	_, err = s.Client.CoreV1().Secrets(s.Namespace).Patch(ctx, read.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
 }
 
 // Revoke makes all certificates of the agent of a cluster count no more.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/certs/agent"
+	"github.com/meshctl/meshctl/certs/enroll"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -34,7 +35,9 @@ type Options struct {
 	ClusterID string
 	// RelayServer is HOST:PORT of the hub to dial; nobody is dialled if it is empty. RelayName is the DNS name in its certificate.
 	RelayServer, RelayName string
-	Log                    cmdutil.LogFlags
+	// PlaneNamespace is the namespace of the management plane in its own cluster.
+	PlaneNamespace string
+	Log            cmdutil.LogFlags
 	// Parts look at the mesh and restart its pods.
 	Parts func(config *rest.Config, o *Options) (agent.Verifier, agent.Restarter, error)
 }
@@ -100,6 +103,9 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 			if opts.Namespace == "" {
 				return cmdutil.FlagErrorf("--namespace must not be empty")
 			}
+			if opts.RelayName == "" {
+				opts.RelayName = enroll.ServerName(opts.PlaneNamespace)
+			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}
@@ -116,7 +122,8 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	flags.StringSliceVar(&opts.VaultServers, "vault-server", nil, "`URL` of a HashiCorp Vault that VirtualMeshes may name")
 	flags.StringVar(&opts.VaultAudience, "vault-audience", snapshot.VaultAudience, "`audience` of the tokens that log in to Vault")
 	flags.StringVar(&opts.RelayServer, "relay-server", "", "`HOST:PORT` of meshctl serve, to speak for a cluster whose API server it does not reach")
-	flags.StringVar(&opts.RelayName, "relay-name", "", "DNS `name` in the certificate of --relay-server (default gloo-mesh-mgmt-server.NAMESPACE)")
+	flags.StringVar(&opts.RelayName, "relay-name", "", "DNS `name` in the certificate of --relay-server (default gloo-mesh-mgmt-server. and --mgmt-namespace)")
+	flags.StringVar(&opts.PlaneNamespace, "mgmt-namespace", snapshot.DefaultNamespace, "`namespace` of the management plane in its cluster, with --relay-server")
 	opts.Log.AddFlags(cmd)
 	return cmd
 }
@@ -150,16 +157,14 @@ func agentRun(ctx context.Context, opts *Options) error {
 		return err
 	}
 	watched := &relayed{}
-	var speak func(context.Context)
-	if opts.RelayServer != "" {
-		if speak, err = speaker(config, opts, log, watched); err != nil {
-			return err
-		}
-	}
-	return agent.Run(ctx, agent.Options{
+	options := agent.Options{
 		Config: config, Namespace: opts.Namespace, HealthBind: opts.HealthBind, Verifier: verifier,
 		VaultServers: opts.VaultServers, VaultAudience: opts.VaultAudience,
-		Restarter: restarter, Beside: speak, Log: log, Unready: watched.unready, Collector: watched.collector(),
+		Restarter: restarter, Log: log, Unready: watched.unready, Collector: watched.collector(),
 		OnListen: func(address string) { log.Info("serving metrics and health", "address", "http://"+address) },
-	})
+	}
+	if opts.RelayServer != "" { // two processes must not speak for one cluster
+		options.Leading = func(ctx context.Context) error { return relayRun(ctx, config, opts, log, watched) }
+	}
+	return agent.Run(ctx, options)
 }

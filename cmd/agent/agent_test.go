@@ -65,6 +65,7 @@ func TestNewCmd(t *testing.T) {
 			_, err = got.Config()
 			require.NoError(t, err)
 			assert.Equal(t, c.wantContext, asked)
+			want.RelayName, want.PlaneNamespace = "gloo-mesh-mgmt-server.gloo-mesh", "gloo-mesh"
 			want.Streams, got.Config, got.Parts = streams, nil, nil
 			assert.Equal(t, want, *got)
 		})

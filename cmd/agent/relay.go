@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -22,34 +21,32 @@ import (
 // Pauses before the agent asks the hub for its first certificate again.
 const enrollFirst, enrollMost = time.Second, time.Minute
 
-// speaker returns what speaks for the cluster until its context ends.
-func speaker(config *rest.Config, opts *Options, log *slog.Logger, watched *relayed) (func(context.Context), error) {
+// relayRun speaks for the cluster until ctx ends.
+func relayRun(ctx context.Context, config *rest.Config, opts *Options, log *slog.Logger, watched *relayed) error {
 	client, err := kube.NewClientset(kube.Unlimited(config))
 	if err != nil {
-		return nil, fmt.Errorf("the agent's API server: %w", err)
+		return fmt.Errorf("the agent's API server: %w", err)
 	}
-	return func(ctx context.Context) {
-		keeper := &enroll.Keeper{Client: client, Namespace: opts.Namespace, ServerName: cmp.Or(opts.RelayName, enroll.ServerName(opts.Namespace)), Log: log, Now: time.Now}
-		uid, ok := enrolled(ctx, client, keeper, opts, watched)
-		if !ok {
-			return
-		}
-		agent, err := relay.New(relay.Options{
-			Cluster: keeper.Cluster, UID: uid, Plane: snapshot.Plane{Namespace: opts.Namespace, ID: keeper.Plane}, Config: config, Hub: opts.RelayServer,
-			Dial:    []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(keeper.TLS()))},
-			TLS:     keeper.TLS,
-			Version: opts.Version, Log: log, Disk: relay.ConfigMaps{Client: client, Namespace: opts.Namespace},
-		})
-		if err != nil {
-			log.Error("the agent cannot speak for its cluster", "error", err)
-			return
-		}
-		watched.runs(agent, keeper)
-		var group sync.WaitGroup
-		group.Go(func() { keeper.Run(ctx) })
-		group.Go(func() { agent.Run(ctx) })
-		group.Wait()
-	}, nil
+	keeper := &enroll.Keeper{Client: client, Namespace: opts.Namespace, ServerName: opts.RelayName, Log: log, Now: time.Now}
+	uid, ok := enrolled(ctx, client, keeper, opts, watched)
+	if !ok {
+		return nil
+	}
+	agent, err := relay.New(relay.Options{
+		Cluster: keeper.Cluster, UID: uid, Plane: snapshot.Plane{Namespace: opts.PlaneNamespace, ID: keeper.Plane}, Config: config, Hub: opts.RelayServer,
+		Dial:    []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(keeper.TLS()))},
+		TLS:     keeper.TLS,
+		Version: opts.Version, Log: log, Disk: relay.ConfigMaps{Client: client, Namespace: opts.Namespace},
+	})
+	if err != nil {
+		return err
+	}
+	watched.runs(agent, keeper)
+	var group sync.WaitGroup
+	group.Go(func() { keeper.Run(ctx) })
+	group.Go(func() { agent.Run(ctx) })
+	group.Wait()
+	return nil
 }
 
 // enrolled waits until the agent has a certificate, and returns the UID of its cluster; false if ctx has ended.

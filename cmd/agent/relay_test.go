@@ -89,9 +89,10 @@ func (w *hubWorld) run(f func(context.Context)) (stop func()) {
 func (w *hubWorld) agent(cluster *rest.Config) *sandboxtest.Buffer {
 	w.t.Helper()
 	log := &sandboxtest.Buffer{}
-	speak, err := speaker(cluster, &Options{Namespace: space, Version: "test", RelayServer: w.address, RelayName: "hub.example"}, slog.New(slog.NewTextHandler(log, nil)), &relayed{})
-	require.NoError(w.t, err)
-	w.run(speak)
+	opts := &Options{Namespace: space, PlaneNamespace: space, Version: "test", RelayServer: w.address, RelayName: "hub.example"}
+	w.run(func(ctx context.Context) {
+		assert.NoError(w.t, relayRun(ctx, cluster, opts, slog.New(slog.NewTextHandler(log, nil)), &relayed{}))
+	})
 	return log
 }
 

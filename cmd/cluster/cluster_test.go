@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/registration"
 )
 
 // testFactory knows the contexts of the map.
@@ -64,11 +66,19 @@ func TestNewCmdRegister(t *testing.T) {
 			want: RegisterOptions{Name: "cluster-2", RemoteContext: "c2", ClusterDomain: "cluster.local",
 				VaultServers: []string{}, management: management{namespace: "gloo-mesh"}},
 		},
-		"renew a vault": {args: []string{"--renew", "--vault-server", "https://v"}, wantErr: "does not go with --vault-server"},
-		"no URL":        {args: []string{"cluster-2", "--remote-context", "c2", "--vault-server", "vault:8200"}, wantErr: "is not the URL of a Vault"},
-		"no name":       {args: []string{"--remote-context", "c2"}, wantErr: "NAME is required"},
-		"neither":       {wantErr: "NAME and --remote-context are required"},
-		"no context":    {args: []string{"cluster-2"}, wantErr: "--remote-context is required"},
+		"relay": {
+			args: []string{"cluster-2", "--remote-context", "c2", "--relay", "--relay-server", "relay.example.com:9900", "--timeout", "1m"},
+			want: RegisterOptions{Name: "cluster-2", RemoteContext: "c2", ClusterDomain: "cluster.local", Relay: true, RelayServer: "relay.example.com:9900",
+				Wait: time.Minute, management: management{namespace: "gloo-mesh"}},
+		},
+		"an address of no relay": {args: []string{"cluster-2", "--remote-context", "c2", "--relay-server", "a:1"}, wantErr: "--relay-server needs --relay"},
+		"a token of a relay":     {args: []string{"cluster-2", "--remote-context", "c2", "--relay", "--token-ttl", "1h"}, wantErr: "--token-ttl is about a credential"},
+		"renew a relay":          {args: []string{"--renew", "--relay"}, wantErr: "does not go with --relay"},
+		"renew a vault":          {args: []string{"--renew", "--vault-server", "https://v"}, wantErr: "does not go with --vault-server"},
+		"no URL":                 {args: []string{"cluster-2", "--remote-context", "c2", "--vault-server", "vault:8200"}, wantErr: "is not the URL of a Vault"},
+		"no name":                {args: []string{"--remote-context", "c2"}, wantErr: "NAME is required"},
+		"neither":                {wantErr: "NAME and --remote-context are required"},
+		"no context":             {args: []string{"cluster-2"}, wantErr: "--remote-context is required"},
 		"renew": {
 			args: []string{"--renew", "--mgmt-context", "c1"},
 			want: RegisterOptions{Renew: true, ClusterDomain: "cluster.local", management: management{context: "c1", namespace: "gloo-mesh"}},
@@ -93,6 +103,7 @@ func TestNewCmdRegister(t *testing.T) {
 			require.NoError(t, err)
 			plain := *got
 			plain.Streams, plain.Output, plain.factory = nil, cmdutil.OutputFlag{}, nil
+			c.want.Wait = cmp.Or(c.want.Wait, registration.DefaultRelayWait)
 			assert.Equal(t, c.want, plain)
 		})
 	}

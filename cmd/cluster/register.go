@@ -37,6 +37,10 @@ type RegisterOptions struct {
 	VaultServers  []string
 	VaultAudience string
 	Renew         bool
+	// Relay has the cluster reached through its agent, which dials RelayServer.
+	Relay       bool
+	RelayServer string
+	Wait        time.Duration
 }
 
 const registerLong = `Registers a cluster with the management plane. If workloads run in the
@@ -111,6 +115,14 @@ which the Vault role has to name; or with those credentials of its namespace
 that --vault-token-secret and --vault-service-account name. Later registrations
 keep all that; --vault-server= allows none any more.
 
+With --relay, the cluster is not reached with a credential: its agent dials
+--relay-server, by default the Service of "meshctl install --relay", and speaks
+for it. The command makes a token for the agent, writes its Deployment, and
+waits until it is connected. A cluster that has a credential keeps it until its
+agent has a certificate, and moves then; without --relay, it moves back. See
+"meshctl help relay", and "meshctl cluster invite" if you have no access to the
+cluster.
+
 With --renew, the command registers again, as they were, all clusters whose
 credential is expired, refused or broken. It finds the contexts of the
 kubeconfig that lead to them. It fails if such a cluster remains.`
@@ -136,6 +148,9 @@ func newCmdRegister(f *cmdutil.Factory, runF func(context.Context, *RegisterOpti
   # Let VirtualMeshes have a Vault sign for the meshes of a cluster
   meshctl cluster register cluster-2 --remote-context cluster-2 --mgmt-context cluster-1 \
     --vault-server https://vault.example.com:8200
+
+  # Have the agent of the cluster dial the management plane, and no credential stored
+  meshctl cluster register cluster-2 --relay --remote-context cluster-2
 
   # Register a cluster whose API server has another address inside the network
   meshctl cluster register cluster-2 --remote-context cluster-2 --api-server-address 10.0.0.7:6443`,
@@ -177,6 +192,9 @@ func newCmdRegister(f *cmdutil.Factory, runF func(context.Context, *RegisterOpti
 	flags.StringSliceVar(&opts.VaultAccounts, "vault-service-account", nil, "`ServiceAccount` in the namespace of the agent that logs in to Vault, which VirtualMeshes may name")
 	flags.StringSliceVar(&opts.VaultServers, "vault-server", nil, "`URL` of a HashiCorp Vault that VirtualMeshes may name (default: as registered before, else none)")
 	flags.StringVar(&opts.VaultAudience, "vault-audience", "", "`audience` of the tokens with which the agent logs in to Vault (default: as registered before, else vault)")
+	flags.BoolVar(&opts.Relay, "relay", false, "have the cluster reached through its agent, which dials; see \"meshctl help relay\"")
+	flags.StringVar(&opts.RelayServer, "relay-server", "", "`HOST:PORT` that the agent dials (default: the Service of \"meshctl install --relay\")")
+	flags.DurationVar(&opts.Wait, "timeout", registration.DefaultRelayWait, "how long to wait for the agent, with --relay")
 	flags.BoolVar(&opts.Renew, "renew", false, "register again all clusters whose credential is expired or refused")
 	opts.Flags.AddFlags(cmd)
 	opts.completeContexts(cmd, "remote-context")
@@ -191,7 +209,7 @@ func (o *RegisterOptions) asks() bool {
 // complete rejects invalid values, and missing ones where nobody can be asked.
 func (o *RegisterOptions) complete(cmd *cobra.Command) error {
 	if o.Renew {
-		for _, flag := range []string{"remote-context", "remote-namespace", "cluster-domain", "api-server-address", "token-ttl", "agent-image", "vault-token-secret", "vault-service-account", "vault-server", "vault-audience"} {
+		for _, flag := range []string{"remote-context", "remote-namespace", "cluster-domain", "api-server-address", "token-ttl", "agent-image", "vault-token-secret", "vault-service-account", "vault-server", "vault-audience", "relay", "relay-server", "timeout"} {
 			if cmd.Flags().Changed(flag) {
 				return cmdutil.FlagErrorf("--renew registers clusters as they were; it does not go with --%s", flag)
 			}
@@ -200,6 +218,9 @@ func (o *RegisterOptions) complete(cmd *cobra.Command) error {
 			return cmdutil.FlagErrorf("--renew is for all clusters; it does not go with NAME")
 		}
 		return nil
+	}
+	if err := o.completeRelay(cmd); err != nil {
+		return err
 	}
 	if cmd.Flags().Changed("vault-server") {
 		var err error
@@ -238,11 +259,17 @@ func registerRun(ctx context.Context, opts *RegisterOptions) error {
 	say(opts.Streams, "Registering cluster %s (%s) with the management plane in %s.", opts.Name, remote.Host, mgmt.Host)
 	options := opts.options(remote, mgmt)
 	options.ServeWait = registration.DefaultRegisterWait
+	if opts.Relay {
+		options.ServeWait = opts.Wait
+	}
 	options.Progress = func(text string) { say(opts.Streams, "%s ...", text) }
 	report, err := registration.Register(ctx, options)
 	// What was written before an error is still to be known.
-	var unusable *registration.ServeError
-	if err != nil && !errors.As(err, &unusable) {
+	var (
+		unusable    *registration.ServeError
+		unconnected *registration.RelayError
+	)
+	if err != nil && !errors.As(err, &unusable) && !errors.As(err, &unconnected) {
 		return typed(err)
 	}
 	if printErr := PrintReport(opts.Streams, &opts.Output, &report); err == nil {
@@ -250,6 +277,10 @@ func registerRun(ctx context.Context, opts *RegisterOptions) error {
 	}
 	if err != nil {
 		return err
+	}
+	if opts.Relay && report.Serve == registration.ServeReaches {
+		say(opts.Streams, "Cluster %s is reached through its agent.", opts.Name)
+		return nil
 	}
 	done, next := "is registered", " Check its health with `meshctl cluster list`."
 	if report.Revoked {
@@ -268,13 +299,16 @@ func (o *RegisterOptions) options(remote, mgmt *rest.Config) registration.Option
 		RemoteContext: o.RemoteContext, MgmtContext: o.context,
 		MgmtNamespace: o.namespace, RemoteNamespace: o.RemoteNamespace,
 		ClusterDomain: o.ClusterDomain, APIServerAddress: o.APIServerAddress, TokenTTL: o.TokenTTL,
-		Agent: o.agent(),
+		Agent: o.agent(), Relay: o.relay(),
 	}
 }
 
 // agent is what the agent of the cluster gets.
 func (o *RegisterOptions) agent() *registration.Agent {
 	account := agent.Account(o.AgentImage)
+	if o.Relay {
+		account = agent.RelayAccount(o.AgentImage)
+	}
 	account.VaultServers, account.VaultAudience = o.VaultServers, o.VaultAudience
 	account.MoreRules = agent.VaultRules(o.VaultSecrets, o.VaultAccounts)
 	return account

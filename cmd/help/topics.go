@@ -108,6 +108,7 @@ func topics() []topic {
 			name: "meshes", short: "What Istio and Open Service Mesh can express of each field",
 			intro: meshesIntro, header: append([]string{"Field"}, meshNames()...), sections: supportSections,
 		},
+		{name: "relay", short: "How agents reach the management plane, and clusters join without a credential", intro: relayIntro},
 		{name: SchemaTopic, short: "The fields of what commands print with -o json and -o yaml", intro: schemaIntro},
 	}
 }

@@ -24,6 +24,16 @@ import (
 
 // placeholders are unlike any other text of the manifests. Quantities are printed in their usual form.
 var placeholders = strings.NewReplacer(
+	"        - --relay-bind\n", "        {{- if .Values.relay.enabled }}\n        - --relay-bind\n",
+	"        - --relay-name\n        - placeholder-host\n",
+	"        {{- range .Values.relay.hosts }}\n        - --relay-name\n        - {{ . | quote }}\n        {{- end }}\n        {{- end }}\n",
+	"        env:\n        - name: POD_IP\n          valueFrom:\n            fieldRef:\n              fieldPath: status.podIP\n",
+	"        {{- if .Values.relay.enabled }}\n        env:\n        - name: POD_IP\n          valueFrom:\n            fieldRef:\n              fieldPath: status.podIP\n        {{- end }}\n",
+	"        - containerPort: 9900\n          name: relay\n          protocol: TCP\n",
+	"        {{- if .Values.relay.enabled }}\n        - containerPort: 9900\n          name: relay\n          protocol: TCP\n        {{- end }}\n",
+	"  - ports:\n    - port: relay\n      protocol: TCP\n",
+	"  {{- if .Values.relay.enabled }}\n  - ports:\n    - port: relay\n      protocol: TCP\n  {{- end }}\n",
+	"type: LoadBalancer", "type: {{ .Values.relay.serviceType }}",
 	"placeholder-namespace", "{{ .Release.Namespace }}",
 	"image: placeholder/image:0", `image: "{{ .Values.image }}"`,
 	"replicas: 4242", "replicas: {{ .Values.replicas }}",
@@ -38,7 +48,7 @@ func placeholderOptions() registration.InstallOptions {
 	return registration.InstallOptions{
 		Namespace: "placeholder-namespace", Image: "placeholder/image:0", Replicas: ptr.To[int32](4242), PullSecrets: []string{"placeholder-secret"},
 		Resources:      registration.Resources{CPURequest: "4242m", MemoryRequest: "4242Mi", MemoryLimit: "4243Mi"},
-		ServiceMonitor: ptr.To(true),
+		ServiceMonitor: ptr.To(true), Relay: registration.InstallRelay{Enabled: ptr.To(true), Hosts: []string{"placeholder-host"}},
 	}
 }
 
@@ -54,7 +64,7 @@ kubeVersion: ">=1.30.0-0"
 // values are the defaults of "meshctl install".
 func values() string {
 	r := registration.DefaultResources()
-	return strings.NewReplacer("REPOSITORY", registration.DefaultRepository, "CPU", r.CPURequest, "REQUEST", r.MemoryRequest, "LIMIT", r.MemoryLimit).Replace(
+	return strings.NewReplacer("REPOSITORY", registration.DefaultRepository, "CPU", r.CPURequest, "REQUEST", r.MemoryRequest, "LIMIT", r.MemoryLimit, "TYPE", registration.DefaultRelayServiceType).Replace(
 		`# Image of meshctl, such as REPOSITORY:v1.0.0. Required.
 image: ""
 # Names of Secrets in the namespace with which to pull the image.
@@ -67,6 +77,13 @@ resources:
   memoryLimit: LIMIT
 # Have the Prometheus operator scrape the metrics.
 serviceMonitor: false
+# Let agents of other clusters dial the management plane: see "meshctl help relay".
+relay:
+  enabled: false
+  # Type of the Service that they dial: LoadBalancer, NodePort or ClusterIP.
+  serviceType: TYPE
+  # Further DNS names by which they know it.
+  hosts: []
 # Install and upgrade the custom resource types. They stay when the chart is uninstalled: all
 # policies would go with them.
 crds: true
@@ -107,8 +124,11 @@ func TestGoldenChart(t *testing.T) {
 		require.NoError(t, err)
 		require.NotContains(t, string(text), "{{", "it would have to be escaped")
 		body := "---\n" + placeholders.Replace(string(text))
-		if u.GetKind() == "ServiceMonitor" {
+		switch {
+		case u.GetKind() == "ServiceMonitor":
 			body = "{{- if .Values.serviceMonitor }}\n" + body + "{{- end }}\n"
+		case u.GetName() == snapshot.RelayService:
+			body = "{{- if .Values.relay.enabled }}\n" + body + "{{- end }}\n"
 		}
 		out.WriteString(body)
 	}
@@ -135,11 +155,16 @@ func TestChartIsWhatInstallWrites(t *testing.T) {
 		options registration.InstallOptions
 	}{
 		"defaults": {"image: meshctl/meshctl:v1.0.0", registration.InstallOptions{Image: "meshctl/meshctl:v1.0.0"}},
+		"relay": {
+			"{image: meshctl:1, relay: {enabled: true}}",
+			registration.InstallOptions{Image: "meshctl:1", Relay: registration.InstallRelay{Enabled: ptr.To(true)}},
+		},
 		"everything": {
-			`{image: "registry.example:5000/meshctl@sha256:00", imagePullSecrets: [a, b], replicas: 3, serviceMonitor: true, resources: {cpuRequest: "1", memoryRequest: 2Gi, memoryLimit: 3Gi}}`,
+			`{relay: {enabled: true, serviceType: NodePort, hosts: [relay.example.com, "2.example"]}, image: "registry.example:5000/meshctl@sha256:00", imagePullSecrets: [a, b], replicas: 3, serviceMonitor: true, resources: {cpuRequest: "1", memoryRequest: 2Gi, memoryLimit: 3Gi}}`,
 			registration.InstallOptions{
 				Namespace: "mesh", Image: "registry.example:5000/meshctl@sha256:00", PullSecrets: []string{"a", "b"}, Replicas: ptr.To[int32](3), ServiceMonitor: ptr.To(true),
 				Resources: registration.Resources{CPURequest: "1", MemoryRequest: "2Gi", MemoryLimit: "3Gi"},
+				Relay:     registration.InstallRelay{Enabled: ptr.To(true), ServiceType: "NodePort", Hosts: []string{"relay.example.com", "2.example"}},
 			},
 		},
 	} {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,6 +29,7 @@ type Options struct {
 
 	Install        registration.InstallOptions
 	ServiceMonitor bool
+	Relay          bool
 	Replicas       int32
 	DryRun         bool
 	Wait           bool
@@ -40,7 +42,8 @@ works and the other stands by.
 The command creates the namespace, the custom resource types, a ServiceAccount
 with the permissions that serve uses and no others, a Deployment that meets the
 restricted Pod Security Standard, a PodDisruptionBudget, a NetworkPolicy that
-lets only requests for metrics in, and a Service for these.
+lets only requests for metrics in, and a Service for these. With --relay, it
+also creates the Service gloo-mesh-mgmt-server, whose port 9900 agents dial.
 
 It first checks your permissions and what is there; if a check fails, nothing is
 written. Installing again changes what differs. What no flag sets stays as it
@@ -66,6 +69,9 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		Long:  long,
 		Example: `  # Install in the cluster of a context, and wait until it runs
   meshctl install --context cluster-1
+
+  # Let agents of other clusters dial it, also by a name of your own
+  meshctl install --context cluster-1 --relay --relay-host relay.example.com
 
   # Use images of your own registry
   meshctl install --context cluster-1 --registry registry.example.com/mirror
@@ -121,6 +127,9 @@ func (o *Options) addFlags(cmd *cobra.Command, kube *cmdutil.KubeFlags) {
 	flags.StringVar(&o.Install.Resources.MemoryRequest, "memory-request", "", "memory that a replica requests (default: as installed before, else "+usual.MemoryRequest+")")
 	flags.StringVar(&o.Install.Resources.MemoryLimit, "memory-limit", "", "memory that a replica may use (default: as installed before, else "+usual.MemoryLimit+")")
 	flags.BoolVar(&o.ServiceMonitor, "service-monitor", false, "create a ServiceMonitor for the Prometheus operator (default: as installed before)")
+	flags.BoolVar(&o.Relay, "relay", false, "let agents of other clusters dial serve, see \"meshctl help relay\" (default: as installed before)")
+	flags.StringVar(&o.Install.Relay.ServiceType, "relay-service-type", "", "`type` of the Service that agents dial: "+strings.Join(registration.RelayServiceTypes(), ", ")+" (default: as installed before, else "+registration.DefaultRelayServiceType+")")
+	flags.StringSliceVar(&o.Install.Relay.Hosts, "relay-host", nil, "further DNS `name` by which agents know serve; may be repeated (default: as installed before)")
 	flags.BoolVar(&o.Wait, "wait", true, "wait until all replicas run")
 	flags.DurationVar(&o.Timeout, "timeout", 5*time.Minute, "how long to wait")
 	cmd.MarkFlagsMutuallyExclusive("image", "registry")
@@ -132,6 +141,9 @@ func (o *Options) run(kube *cmdutil.KubeFlags, f *cmdutil.Factory, runF func(con
 		o.Install.Context = kube.Context
 		if cmd.Flags().Changed("service-monitor") {
 			o.Install.ServiceMonitor = &o.ServiceMonitor
+		}
+		if cmd.Flags().Changed("relay") {
+			o.Install.Relay.Enabled = &o.Relay
 		}
 		if cmd.Flags().Changed("replicas") {
 			if o.Replicas < 1 {

@@ -45,6 +45,10 @@ func TestNewCmd(t *testing.T) {
 	assert.Zero(t, got.Install.Wait)
 	assert.Equal(t, []string{"a", "b"}, got.Install.PullSecrets)
 	assert.Equal(t, "mesh", got.Install.Namespace)
+	assert.Equal(t, registration.InstallRelay{}, got.Install.Relay, "as installed before")
+	require.NoError(t, run("install", "--relay", "--relay-service-type", "NodePort", "--relay-host", "a.example,b.example"))
+	assert.Equal(t, registration.InstallRelay{Enabled: &got.Relay, ServiceType: "NodePort", Hosts: []string{"a.example", "b.example"}}, got.Install.Relay)
+	assert.True(t, got.Relay)
 
 	for _, args := range []string{"install --replicas 0", "install now", "install --image a --registry b", "upgrade --dry-run", "install -o wide"} {
 		assert.Error(t, run(strings.Fields(args)...), args)

@@ -20,9 +20,9 @@ const (
 
 	// ManagedByLabel with the value ManagedBy is on every object that
 	// registration makes.
-	ManagedByLabel = "app.kubernetes.io/managed-by"
+	ManagedByLabel = snapshot.ManagedByLabel
 	// ManagedBy is the value of ManagedByLabel.
-	ManagedBy = "meshctl"
+	ManagedBy = snapshot.ManagedBy
 
 	// UIDAnnotation is the UID of the registered cluster's kube-system
 	// namespace, which identifies a cluster whatever its name is.

@@ -43,6 +43,13 @@ func (r *registration) inspectAccounts(ctx context.Context) error {
 	if err := unlessForbidden(err); err != nil {
 		return err
 	}
+	if r.via.relayed() {
+		r.account = AgentName(r.plane.ID) // it does not change: its rights end with the certificate
+		for i := range found {
+			r.via.directAccounts = append(r.via.directAccounts, found[i].GetName())
+		}
+		return nil
+	}
 	r.account, r.before = r.Name, map[string]string{}
 	for i := range found {
 		r.before[found[i].GetName()] = string(found[i].GetUID())

@@ -11,13 +11,10 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/meshctl/meshctl/engine/cluster"
-	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -31,6 +28,8 @@ type Agent struct {
 	// those in each namespace with a control plane, and ClusterRules those in all namespaces.
 	OwnRules                func(meshes ...string) []rbacv1.PolicyRule
 	MeshRules, ClusterRules []rbacv1.PolicyRule
+	// RelayRules are those in the namespace of the account for an agent that speaks for its cluster.
+	RelayRules []rbacv1.PolicyRule
 	// MoreRules are further ones in the namespace of the account, for what an administrator names. Those of a registration
 	// before stay if there are none.
 	MoreRules []rbacv1.PolicyRule
@@ -181,16 +180,5 @@ func (r *registration) inspectAgent(ctx context.Context) error {
 	}
 	r.vault.Audience = cmp.Or(r.Agent.VaultAudience, r.vault.Audience, snapshot.VaultAudience)
 	r.noteVault()
-	list, err := r.management.client(meshes, r.MgmtNamespace).List(ctx, metav1.ListOptions{LabelSelector: discoveredSelector(r.MgmtNamespace, r.Name)})
-	if err != nil && !kube.IsAbsent(err) && !apierrors.IsForbidden(err) {
-		return fmt.Errorf("%s: listing Meshes: %w", r.management.label, err)
-	}
-	if list != nil {
-		for i := range list.Items {
-			r.meshNames = append(r.meshNames, list.Items[i].GetName())
-		}
-	}
-	slices.Sort(r.meshNames)
-	r.meshNames = slices.Compact(r.meshNames)
-	return nil
+	return r.via.addKnownMeshes(ctx)
 }

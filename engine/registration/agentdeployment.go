@@ -19,6 +19,7 @@ import (
 
 const (
 	agentContainer  = "agent"
+	agentAppName    = "meshctl-agent"
 	agentHealthPort = 9093
 	// istioTokens is where `meshctl agent` expects its token for istiod, as proxies have theirs.
 	istioTokens = "/var/run/secrets/tokens"
@@ -32,7 +33,7 @@ const (
 
 // agentDeployment runs the agent, under the restricted Pod Security Standard.
 func (r *registration) agentDeployment(name, image string) *object {
-	selector := map[string]string{"app.kubernetes.io/name": "meshctl-agent", snapshot.PlaneLabel: r.plane.ID}
+	selector := map[string]string{"app.kubernetes.io/name": agentAppName, snapshot.PlaneLabel: r.plane.ID}
 	pod := map[string]string{"sidecar.istio.io/inject": "false"}
 	for k, v := range selector {
 		pod[k] = v
@@ -41,7 +42,7 @@ func (r *registration) agentDeployment(name, image string) *object {
 		return corev1ac.Probe().WithHTTPGet(corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromInt32(agentHealthPort)))
 	}
 	container := corev1ac.Container().WithName(agentContainer).WithImage(image).
-		WithArgs("agent", "--namespace", r.RemoteNamespace, "--health-bind", ":9093").
+		WithArgs("agent", "--namespace", r.RemoteNamespace, "--health-bind", ":9093").WithArgs(r.via.relayArgs()...).
 		WithPorts(corev1ac.ContainerPort().WithName("health").WithContainerPort(agentHealthPort)).
 		WithLivenessProbe(probe("/healthz")).WithReadinessProbe(probe("/readyz")).
 		WithResources(corev1ac.ResourceRequirements().

@@ -47,6 +47,8 @@ func (d *deregistration) accessObjects() (bindings, rest []*object) {
 	bindings = []*object{
 		{resource: clusterRoleBindings, name: BindingName(d.Name, d.plane.ID)},
 		{resource: clusterRoleBindings, name: oldBindingName(d.Name)},
+		// An agent without a hub would write again what is deleted.
+		{resource: clusterRoleBindings, name: RelayRoleName(d.plane.ID)},
 		{resource: roleBindings, namespace: d.RemoteNamespace, name: own},
 		{resource: roles, namespace: d.RemoteNamespace, name: own},
 		{resource: policyBindings, name: TokenPolicyName(d.Name, d.plane.ID)},
@@ -76,14 +78,15 @@ func (d *deregistration) remoteAccess() []access {
 	}
 	for _, r := range []resource{roleBindings, roles} {
 		wanted = append(wanted, r.access("", "").each("list")...)
-		for _, name := range []string{SettingsRoleName(d.Name, d.plane.ID), AgentName(d.plane.ID)} {
+		for _, name := range []string{SettingsRoleName(d.Name, d.plane.ID), AgentName(d.plane.ID), RelayRoleName(d.plane.ID)} {
 			wanted = append(wanted, r.access("", name).each("get", "delete")...)
 		}
 	}
 	rights, rest := d.agentObjects()
-	for _, o := range slices.Concat(rights, rest) {
+	for _, o := range slices.Concat(rights, rest, relayLeftovers(d.plane.ID, d.RemoteNamespace)) {
 		wanted = append(wanted, o.access(o.namespace, o.name).each("get", "delete")...)
 	}
+	wanted = append(wanted, configMaps.access(d.RemoteNamespace, "").each("list", "delete")...)
 	for _, r := range []resource{certificateRequests, issuedCertificates} {
 		wanted = append(wanted, r.access(d.RemoteNamespace, "").each("list")...)
 	}
@@ -115,8 +118,11 @@ func (d *deregistration) clean(ctx context.Context) error {
 		steps = append(steps, d.collectTranslated, d.awaitAgent)
 	}
 	removeRoles(AgentName(d.plane.ID))
+	removeRoles(RelayRoleName(d.plane.ID))
 	remove(agentRights)
 	remove(agentRest)
+	remove(relayLeftovers(d.plane.ID, d.RemoteNamespace))
+	steps = append(steps, d.removeRelayOutput)
 	if d.KeepTraffic {
 		steps = append(steps, d.collectTranslated, d.removeAgentState)
 	}
@@ -137,7 +143,7 @@ func (d *deregistration) clean(ctx context.Context) error {
 
 func (d *deregistration) collectTranslated(ctx context.Context) error {
 	quiet := time.Duration(0)
-	if d.serving(ctx) {
+	if d.serving(ctx) || d.relayed() {
 		quiet = quietWhileServed
 	}
 	for _, selector := range translatedSelectors(d.plane, d.Name) {
@@ -172,6 +178,18 @@ func (d *deregistration) remove(ctx context.Context, o *object) error {
 		}
 	}
 	changes, err := d.remote.delete(ctx, o.resource, o.namespace, o.name)
+	d.report.add(changes...)
+	return err
+}
+
+// relayed reports whether the cluster is reached through its agent.
+func (d *deregistration) relayed() bool {
+	return d.cluster != nil && d.cluster.Spec.SecretName == "" && d.secret == nil
+}
+
+// removeRelayOutput removes what the agent keeps for its own restart.
+func (d *deregistration) removeRelayOutput(ctx context.Context) error {
+	changes, err := removeRelayOutput(ctx, d.remote, d.RemoteNamespace)
 	d.report.add(changes...)
 	return err
 }

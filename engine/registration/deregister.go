@@ -129,6 +129,7 @@ func (d *deregistration) managementAccess() []access {
 	ns := d.MgmtNamespace
 	wanted := secrets.access(ns, d.Name).each("get", "delete")
 	wanted = append(wanted, kubernetesClusters.access(ns, d.Name).each("get", "delete")...)
+	wanted = append(wanted, secrets.access(ns, snapshot.RelayRecordPrefix+d.Name).each("delete")...)
 	for _, k := range discoveredKinds() {
 		wanted = append(wanted, kindResource(k).access(ns, "").each("list", "delete")...)
 	}
@@ -188,6 +189,9 @@ func (d *deregistration) reach(ctx context.Context) error {
 		return d.reachAsCaller(ctx)
 	}
 	if d.secret == nil {
+		if d.relayed() {
+			return errors.New("it is reached through its agent, which cannot remove its own permissions; name a context with --remote-context")
+		}
 		return errors.New("there is no stored credential for it; name a context with --remote-context")
 	}
 	s, err := d.management.stored(ctx, d.secret, d.UserAgent, d.Timeout)
@@ -257,6 +261,12 @@ func (d *deregistration) forget(ctx context.Context) error {
 		}
 	}
 	change, err := d.management.delete(ctx, kubernetesClusters, d.MgmtNamespace, d.Name)
+	d.report.add(change...)
+	if err != nil {
+		return err
+	}
+	// No certificate of its agent counts any more.
+	change, err = d.management.delete(ctx, secrets, d.MgmtNamespace, snapshot.RelayRecordPrefix+d.Name)
 	d.report.add(change...)
 	return err
 }

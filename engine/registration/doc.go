@@ -26,6 +26,10 @@
 //	crds.go        installing and upgrading the custom resource types
 //	agent.go       the account of the cluster's agent, and what limits it
 //	agentdeployment.go  its Deployment
+//	relay.go       the same for a cluster that is reached through its agent
+//	relayregister.go  the order of the writes there
+//	relaywait.go   waiting until its agent is connected
+//	invite.go      the same without access to the cluster
 //	inspect.go     the same checks alone, for wizards
 //	renew.go       registering again all clusters whose credential is not good
 //
@@ -37,6 +41,10 @@
 //	collect.go     deleting all objects with a label
 //	elsewhere.go   objects in other clusters that refer to the cluster
 //	leftovers.go   the record of what is not removed yet, or could not be
+//
+// Revoke:
+//
+//	revoke.go      ending the certificates of an agent
 //
 // List:
 //
@@ -50,6 +58,7 @@
 //	installoptions.go  what to install, and what stays as it was installed
 //	installobjects.go  the objects beside the custom resource types
 //	installrules.go    the permissions of serve
+//	installrelay.go    how agents reach serve
 //	installtypes.go    no older meshctl drops what a newer one has stored
 //	installwait.go     waiting until serve runs
 //	versions.go        what is installed, and how it differs from this meshctl

@@ -77,6 +77,7 @@ func Check(ctx context.Context, options Options) (Report, error) {
 
 func newRegistration(options Options) (*registration, error) {
 	r := &registration{Options: options}
+	r.via = &via{registration: r}
 	if err := r.complete(); err != nil {
 		return nil, err
 	}

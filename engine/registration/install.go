@@ -110,7 +110,13 @@ func (i *installation) inspect(ctx context.Context) error {
 	if unlessForbidden(err) != nil && !kube.IsAbsent(err) {
 		return err
 	}
+	service, err := i.server.get(ctx, services, i.Namespace, snapshot.RelayService)
+	if unlessForbidden(err) != nil {
+		return err
+	}
 	i.inherit(&d, monitor != nil)
+	i.Relay.inherit(&d, service, i.Namespace)
+	i.noteRelay(service)
 	return nil
 }
 

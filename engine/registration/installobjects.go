@@ -59,6 +59,9 @@ func (o *InstallOptions) objects() []*object {
 	if o.ServiceMonitor != nil && *o.ServiceMonitor {
 		out = append(out, o.serviceMonitorObject())
 	}
+	if o.Relay.enabled() {
+		out = append(out, o.relayServiceObject())
+	}
 	return append(out, o.deploymentObject())
 }
 
@@ -114,7 +117,7 @@ func (o *InstallOptions) budgetObject() *object {
 	}
 }
 
-// networkPolicyObject lets only metrics in. What API servers serve connects to is not known in
+// networkPolicyObject lets only metrics in, and agents. What API servers serve connects to is not known in
 // advance, so nothing limits what goes out.
 func (o *InstallOptions) networkPolicyObject() *object {
 	return &object{
@@ -122,8 +125,7 @@ func (o *InstallOptions) networkPolicyObject() *object {
 		want: networkingk8sv1ac.NetworkPolicy(ServeName, o.Namespace).WithLabels(serveLabels()).WithSpec(networkingk8sv1ac.NetworkPolicySpec().
 			WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(selected())).
 			WithPolicyTypes(networkingk8sv1.PolicyTypeIngress).
-			WithIngress(networkingk8sv1ac.NetworkPolicyIngressRule().WithPorts(
-				networkingk8sv1ac.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromString(metricsPortName))))),
+			WithIngress(ingressTo(metricsPortName)).WithIngress(o.Relay.ingress()...)),
 	}
 }
 
@@ -166,6 +168,7 @@ func (o *InstallOptions) deploymentObject() *object {
 		WithReadinessProbe(httpProbe("/readyz").WithPeriodSeconds(2).WithFailureThreshold(3)).
 		WithResources(corev1ac.ResourceRequirements().WithRequests(requests).WithLimits(limits)).
 		WithSecurityContext(restricted())
+	o.Relay.extendContainer(container, o.Namespace)
 	spec := corev1ac.PodSpec().WithServiceAccountName(ServeName).WithAutomountServiceAccountToken(true).
 		WithSecurityContext(nonRootPod()).WithContainers(container).
 		WithAffinity(corev1ac.Affinity().WithPodAntiAffinity(corev1ac.PodAntiAffinity().WithPreferredDuringSchedulingIgnoredDuringExecution(

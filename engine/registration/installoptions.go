@@ -40,6 +40,8 @@ type InstallOptions struct {
 	Resources Resources
 	// ServiceMonitor has the Prometheus operator scrape serve.
 	ServiceMonitor *bool
+	// Relay is how agents reach serve.
+	Relay InstallRelay
 	// Upgrade: it is an error if nothing is installed.
 	Upgrade bool
 	// Wait bounds the wait until all replicas are ready; zero does not wait.
@@ -121,6 +123,9 @@ func (o *InstallOptions) complete() error {
 		return fmt.Errorf("version %q: it must be usable as the tag of an image", o.Version)
 	}
 	if err := o.completeImage(); err != nil {
+		return err
+	}
+	if err := o.Relay.complete(); err != nil {
 		return err
 	}
 	return o.Resources.complete()

@@ -49,8 +49,10 @@ func (d *deregistration) commands() []string {
 		}
 	}
 	removeRoles(AgentName(d.plane.ID))
+	removeRoles(RelayRoleName(d.plane.ID))
 	remove(agentRights)
 	remove(agentRest)
+	remove(relayLeftovers(d.plane.ID, d.RemoteNamespace))
 	remove([]*object{{resource: leases, namespace: d.RemoteNamespace, name: snapshot.AgentLease}})
 	slices.Reverse(rest)
 	remove(rest)

@@ -28,10 +28,17 @@ func (r *registration) writeKubernetesCluster(ctx context.Context) error {
 	meta := metav1.ObjectMeta{Namespace: r.MgmtNamespace, Name: r.Name}
 	full := meta
 	full.Labels = map[string]string{cluster.ManagedByLabel: cluster.ManagedBy}
-	full.Annotations = map[string]string{cluster.UIDAnnotation: string(r.remote.uid), cluster.LifetimeAnnotation: r.ttl().String(), cluster.SuffixesAnnotation: strings.Join(r.suffixes, ",")}
+	full.Annotations = map[string]string{cluster.SuffixesAnnotation: strings.Join(r.suffixes, ",")}
+	if r.via.uid() != "" {
+		full.Annotations[cluster.UIDAnnotation] = r.via.uid()
+	}
+	spec := multiclusterv1alpha1.KubernetesClusterSpec{ClusterDomain: r.ClusterDomain}
+	if !r.via.relayed() {
+		full.Annotations[cluster.LifetimeAnnotation], spec.SecretName = r.ttl().String(), r.Name
+	}
 	o.want = &multiclusterv1alpha1.KubernetesCluster{
 		TypeMeta: kind, ObjectMeta: full,
-		Spec: multiclusterv1alpha1.KubernetesClusterSpec{SecretName: r.Name, ClusterDomain: r.ClusterDomain},
+		Spec: spec,
 	}
 	change, err := r.management.apply(ctx, o)
 	if err != nil {

@@ -40,6 +40,8 @@ type Options struct {
 	// KeepCredential keeps a stored credential that is good, as it is. Else each registration
 	// issues another one, and revokes those before.
 	KeepCredential bool
+	// Relay has the cluster reached through its agent; nil has it reached with a credential. It needs Agent.
+	Relay *Relay
 	// Agent is what the cluster's agent gets; nil for nothing.
 	Agent *Agent
 	// Timeout bounds each server's first answer; DefaultTimeout if zero.
@@ -71,6 +73,18 @@ func (o *Options) complete() error {
 	if o.TokenTTL != 0 && (o.TokenTTL < MinTokenTTL || o.TokenTTL > cluster.MaxTokenLifetime) {
 		return fmt.Errorf("token lifetime %s: API servers accept from %s to %s, and grant what their --service-account-max-token-expiration allows",
 			o.TokenTTL, MinTokenTTL, cluster.MaxTokenLifetime)
+	}
+	if o.Relay != nil {
+		relay := *o.Relay // what is found out is not the caller's
+		o.Relay = &relay
+		if o.Agent == nil {
+			return fmt.Errorf("cluster %s: to be reached through its agent, it needs one", o.Name)
+		}
+		agent := *o.Agent
+		o.Agent = &agent
+		if err := relay.complete(); err != nil {
+			return err
+		}
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout

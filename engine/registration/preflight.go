@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // preflight makes sure that registration can work, and writes nothing. Where
@@ -24,8 +25,13 @@ func (r *registration) preflight(ctx context.Context) error {
 	if r.inside, err = r.management.servesInside(ctx, r.MgmtNamespace); unlessForbidden(err) != nil {
 		return err
 	}
-	if err := r.findEndpoint(ctx); err != nil {
-		return fmt.Errorf("cluster %s: %w", r.Name, err)
+	if r.via.relayed() {
+		err = r.via.findRelay(ctx, r.remote.uid == r.management.uid)
+	} else if err = r.findEndpoint(ctx); err != nil {
+		err = fmt.Errorf("cluster %s: %w", r.Name, err)
+	}
+	if err != nil {
+		return err
 	}
 	if err := r.place(ctx); err != nil {
 		return err
@@ -47,6 +53,9 @@ func (r *registration) preflight(ctx context.Context) error {
 	if err := r.inspectAgent(ctx); err != nil {
 		return err
 	}
+	if err := r.via.inspectRelay(ctx); err != nil {
+		return err
+	}
 	if err := both(
 		func() error { return r.management.require(ctx, r.managementAccess()) },
 		func() error { return r.remoteMayWrite(ctx) },
@@ -62,7 +71,10 @@ func (r *registration) preflight(ctx context.Context) error {
 	if err := r.checkPlanes(ctx); err != nil {
 		return err
 	}
-	return r.checkTaken(ctx)
+	if err := r.checkTaken(ctx); err != nil {
+		return err
+	}
+	return r.via.checkMove()
 }
 
 // both runs two checks side by side and joins what they say.
@@ -128,7 +140,14 @@ func (r *registration) managementAccess() []access {
 	if r.missing.identity {
 		wanted = append(wanted, configMaps.access(r.MgmtNamespace, "").each("create")...)
 	}
-	wanted = append(wanted, applyVerbs(secrets.access(r.MgmtNamespace, r.Name))...)
+	if r.via.relayed() {
+		wanted = append(wanted, r.via.relayManagementAccess()...)
+	} else {
+		wanted = append(wanted, applyVerbs(secrets.access(r.MgmtNamespace, r.Name))...)
+	}
+	if r.via.wasRelayed {
+		wanted = append(wanted, secrets.access(r.MgmtNamespace, snapshot.RelayRecordPrefix+r.Name).each("delete")...)
+	}
 	wanted = append(wanted, applyVerbs(kubernetesClusters.access(r.MgmtNamespace, r.Name))...)
 	wanted = append(wanted, kubernetesClusters.access(r.MgmtNamespace, "").each("list")...)
 	wanted = append(wanted, settings.access("", "").each("list")...)
@@ -192,6 +211,11 @@ func (r *registration) remoteMayWrite(ctx context.Context) error {
 		return err
 	}
 	grants = append(grants, agent...)
+	more, err := r.via.relayAccess(ctx)
+	if err != nil {
+		return err
+	}
+	grants = append(grants, more...)
 	return r.remote.require(ctx, slices.Concat(wanted, grants, r.formerAccess()))
 }
 
@@ -248,7 +272,7 @@ func (r *registration) checkTaken(ctx context.Context) error {
 		return &NameTakenError{Name: r.Name, Reason: fmt.Sprintf(
 			"it is the name of another cluster (kube-system UID %s, this one has %s); deregister that first or choose another name", known, r.remote.uid)}
 	}
-	if known == "" && r.secret != nil {
+	if known == "" && r.secret != nil && !r.via.relayed() {
 		return r.checkUnmarked()
 	}
 	return nil

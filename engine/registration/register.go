@@ -50,6 +50,9 @@ type registration struct {
 	// vault is what the agent may log in to.
 	vault vaultAccess
 
+	// via is what is about a cluster that is reached through its agent, or was.
+	via *via
+
 	report Report
 }
 
@@ -67,13 +70,19 @@ func Register(ctx context.Context, options Options) (Report, error) {
 	if err := r.preflight(ctx); err != nil {
 		return Report{}, err
 	}
+	if r.via.relayed() {
+		err = r.via.writeRelay(ctx)
+		return r.report, err
+	}
 	if err = r.write(ctx); err == nil {
 		err = r.awaitServe(ctx)
 	}
 	var unusable *ServeError
 	switch {
 	case err == nil:
-		err = r.revoke(ctx)
+		if err = r.revoke(ctx); err == nil {
+			err = r.via.removeRelay(ctx)
+		}
 	case errors.As(err, &unusable) && len(r.before) > 0:
 		r.report.note("the credential of before is still accepted, because serve cannot use the new one; register the cluster again to revoke it")
 	}
@@ -114,21 +123,17 @@ func (r *registration) apply(ctx context.Context, s *server, o *object) error {
 }
 
 func (r *registration) writeCRDs(ctx context.Context) error {
-	changes, err := r.management.applyCRDs(ctx, r.missing.crds)
-	r.report.add(changes...)
-	if err != nil || r.remote.uid == r.management.uid {
+	if err := r.via.writeManagementCRDs(ctx); err != nil || r.remote.uid == r.management.uid {
 		return err
 	}
-	changes, err = r.remote.applyCRDs(ctx, r.missing.remoteCRDs)
+	changes, err := r.remote.applyCRDs(ctx, r.missing.remoteCRDs)
 	r.report.add(changes...)
 	return err
 }
 
 func (r *registration) writeNamespaces(ctx context.Context) error {
-	if r.missing.managementNamespace {
-		if err := r.apply(ctx, r.management, namespaceObject(r.MgmtNamespace)); err != nil {
-			return err
-		}
+	if err := r.via.writeManagementNamespace(ctx); err != nil {
+		return err
 	}
 	// Asked again: the management cluster may be the one that is registered.
 	exists, err := r.remote.namespaceExists(ctx, r.RemoteNamespace)

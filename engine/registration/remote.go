@@ -33,6 +33,9 @@ func (r *registration) labels() map[string]string {
 // remoteObjects are what a registration has on its cluster beside the
 // namespace, in the order in which they are written.
 func (r *registration) remoteObjects() []*object {
+	if r.via.relayed() {
+		return r.via.relayObjects()
+	}
 	labels := r.labels()
 	out := []*object{{
 		resource: serviceAccounts, namespace: r.RemoteNamespace, name: r.account, foreignHint: nameHint,

@@ -24,7 +24,7 @@ import (
 // in the order in which they go.
 func (u *Uninstallation) objects() []*object {
 	monitored := true
-	o := InstallOptions{Namespace: u.options.Namespace, Image: "any", Replicas: ptr.To[int32](1), Resources: DefaultResources(), ServiceMonitor: &monitored}
+	o := InstallOptions{Namespace: u.options.Namespace, Image: "any", Replicas: ptr.To[int32](1), Resources: DefaultResources(), ServiceMonitor: &monitored, Relay: InstallRelay{Enabled: &monitored}}
 	out := o.objects()
 	slices.Reverse(out)
 	return slices.DeleteFunc(out, func(o *object) bool { return o.resource == namespaces })
@@ -216,17 +216,31 @@ func (s *server) removeAll(ctx context.Context, types []*object) (done []Change,
 func (u *Uninstallation) removeState(ctx context.Context) error {
 	ns := u.options.Namespace
 	var failed []error
-	list, err := u.server.clientset.CoreV1().Secrets(ns).List(ctx, metav1.ListOptions{FieldSelector: "type=" + snapshot.RootSecretType})
-	if err != nil {
-		return fmt.Errorf("%s: listing Secrets of namespace %s: %w", u.server.label, ns, err)
-	}
 	remove := func(r resource, name string) {
 		changes, err := u.server.delete(ctx, r, ns, name)
 		u.report.add(changes...)
 		failed = append(failed, err)
 	}
-	for i := range list.Items {
-		remove(secrets, list.Items[i].Name)
+	for _, ofType := range []string{snapshot.RootSecretType, snapshot.RelayRecordType} {
+		list, err := u.server.clientset.CoreV1().Secrets(ns).List(ctx, metav1.ListOptions{FieldSelector: "type=" + ofType})
+		if err != nil {
+			return fmt.Errorf("%s: listing Secrets of namespace %s: %w", u.server.label, ns, err)
+		}
+		for i := range list.Items {
+			remove(secrets, list.Items[i].Name)
+		}
+	}
+	for _, name := range []string{snapshot.RelayServerSecret, snapshot.RelayRootSecret} {
+		found, err := storedSecret(ctx, u.server.clientset, ns, name)
+		switch {
+		case err != nil:
+			return err
+		case found == nil:
+		case found.Labels[cluster.ManagedByLabel] != cluster.ManagedBy:
+			u.report.note(fmt.Sprintf("Secret %s/%s is kept: it was not created by meshctl", ns, name))
+		default:
+			remove(secrets, name)
+		}
 	}
 	remove(configMaps, cluster.PlaneName)
 	remove(configMaps, snapshot.TrustRecord)

@@ -189,7 +189,7 @@ func (w *worker) relay(ctx context.Context, d *door, id string, term hub.Term) e
 	w.agents = func(ctx context.Context) {
 		var group sync.WaitGroup
 		group.Go(func() { h.Run(ctx) })
-		d.enter(ctx, h, config)
+		group.Go(func() { d.enter(ctx, h, config) })
 		group.Wait()
 	}
 	return nil

@@ -70,7 +70,7 @@ func newRemote(seed *snapshot.Cluster, settings sessionSettings, transport http.
 		next: *seed, dirty: true, cancel: func() {}, state: &relayv1.ClusterState{Reason: noAgent},
 	}
 	r.freeze()
-	r.next.Reason, r.next.Reading = noAgent, false
+	r.next.Reason, r.next.Reading, r.next.Credential = noAgent, false, "" // what was known by a credential is not about the agent
 	// What passes through the agent has no server of a known address; the name is for messages.
 	config := &rest.Config{Host: "https://" + seed.Name + ".relay", Transport: transport}
 	client, err := newClient(config, wireScheme(settings.scheme, snapshot.ManagedSide), runtime.ContentTypeJSON, kube.NewBudget(settings.bounds))

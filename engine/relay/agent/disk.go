@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // Disk stores what stands in a cluster, for the next start of an agent without a hub.
@@ -29,14 +30,13 @@ type Disk interface {
 	Load(ctx context.Context) ([][]byte, error)
 }
 
-// ConfigMaps is a Disk of ConfigMaps in the agent's namespace, which are named storeName-0 and so on.
+// ConfigMaps is a Disk of ConfigMaps in the agent's namespace, which are named snapshot.RelayOutputPrefix and a number.
 type ConfigMaps struct {
 	Client    kube.Clientset
 	Namespace string
 }
 
 const (
-	storeName = "meshctl-relay-output"
 	// piece is the most that is in one ConfigMap, in bytes: API servers take 1 MiB of each.
 	piece = 900 << 10
 	// maxStored bounds what is unpacked.
@@ -48,7 +48,7 @@ const (
 	generatedNote = "relay.meshctl.io/generation"
 )
 
-func pieceName(n int) string { return storeName + "-" + strconv.Itoa(n) }
+func pieceName(n int) string { return snapshot.RelayOutputPrefix + strconv.Itoa(n) }
 
 // Save implements Disk. The first piece is written last, so that what is stored is all of one time, or damaged.
 func (d ConfigMaps) Save(ctx context.Context, generation uint64, documents [][]byte) error {
@@ -114,7 +114,7 @@ func (d ConfigMaps) Load(ctx context.Context) ([][]byte, error) {
 		}
 	}
 	if digestOf(packed) != digest {
-		return nil, fmt.Errorf("ConfigMaps %s/%s-*: they are damaged, or of different times", d.Namespace, storeName)
+		return nil, fmt.Errorf("ConfigMaps %s/%s*: they are damaged, or of different times", d.Namespace, snapshot.RelayOutputPrefix)
 	}
 	return unpack(packed)
 }

@@ -1,0 +1,18 @@
+package agent
+
+import rbacv1 "k8s.io/api/rbac/v1"
+
+// mostPieces is how many ConfigMaps an agent may have: 14 MiB of compressed documents, which are some 100,000 objects.
+const mostPieces = 16
+
+// DiskRules are what ConfigMaps need in the agent's namespace, and no more. Kubernetes cannot restrict create by name.
+func DiskRules() []rbacv1.PolicyRule {
+	names := make([]string, mostPieces)
+	for n := range names {
+		names[n] = pieceName(n)
+	}
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: names, Verbs: []string{"delete", "get", "update"}},
+	}
+}

@@ -1,0 +1,37 @@
+package snapshot
+
+// Names of what belongs to the relay, over which agents speak for their clusters. Those of the Service and of the Secrets are as in Gloo
+// Mesh, whose manifests have them, too.
+const (
+	// RelayService is the Service, in the management plane's namespace, at which agents find it, and RelayPort is its port (TCP).
+	RelayService = "gloo-mesh-mgmt-server"
+	RelayPort    = 9900
+
+	// RelayRootSecret has the root of the relay: tls.crt, tls.key and ca.crt; of a user's own PKI, ca.crt is enough. In an agent's cluster
+	// it has ca.crt only.
+	RelayRootSecret = "relay-root-tls-secret"
+	// RelayServerSecret has the certificate of the hub: tls.crt, tls.key and ca.crt.
+	RelayServerSecret = "relay-server-tls-secret"
+	// RelayClientSecret has the certificate of an agent, in its cluster: tls.crt, tls.key and ca.crt.
+	RelayClientSecret = "relay-client-tls-secret"
+	// RelayTokenSecret has the token of an agent that has no certificate yet, in its cluster, in the key RelayTokenKey.
+	RelayTokenSecret = "relay-identity-token-secret"
+	RelayTokenKey    = "token"
+
+	// RelayOutputPrefix is before the number in the names of the ConfigMaps in which an agent keeps what stands in its cluster.
+	RelayOutputPrefix = "meshctl-relay-output-"
+
+	// RelayRecordPrefix is before the name of a cluster in the name of the Secret that says what the hub knows of its agent, and
+	// RelayRecordType is the type of these Secrets.
+	RelayRecordPrefix = "relay-agent-"
+	RelayRecordType   = "meshctl.io/relay-agent"
+)
+
+// RelayServerName is the DNS name by which agents know the hub of a management plane in a namespace.
+func RelayServerName(namespace string) string { return RelayService + "." + namespace }
+
+const (
+	// ManagedByLabel with the value ManagedBy is on objects that meshctl made beside those that it translates and discovers.
+	ManagedByLabel = "app.kubernetes.io/managed-by"
+	ManagedBy      = "meshctl"
+)
