@@ -108,8 +108,14 @@ func TestRefusals(t *testing.T) {
 		what string
 		hint string
 	}{
-		"certificate": {func(ctx context.Context, c relayv1.RelayClient) error { _, err := report(ctx, c, hello("west2")); return err }, "", "", ""},
-		"approval": {func(ctx context.Context, c relayv1.RelayClient) error { _, err := report(ctx, c, hello("approval")); return err },
+		"certificate": {func(ctx context.Context, c relayv1.RelayClient) error {
+			_, err := report(ctx, c, hello("west2"))
+			return err
+		}, "", "", ""},
+		"approval": {func(ctx context.Context, c relayv1.RelayClient) error {
+			_, err := report(ctx, c, hello("approval"))
+			return err
+		},
 			snapshot.RelayNotApproved, "nobody has approved the cluster", "run `meshctl cluster approve`"},
 		"version": {func(ctx context.Context, c relayv1.RelayClient) error { _, err := report(ctx, c, old); return err },
 			snapshot.RelayVersion, "the agent of west (version v1) speaks versions 2 to 2 of the relay protocol, and the hub version 1; upgrade the older one", ""},
@@ -125,7 +131,10 @@ func TestRefusals(t *testing.T) {
 			_, err := c.Enroll(ctx, &relayv1.EnrollRequest{Token: "east"})
 			return err
 		}, "", "", ""},
-		"nobody": {func(ctx context.Context, c relayv1.RelayClient) error { _, err := report(ctx, c, hello("nobody")); return err }, "", "", ""},
+		"nobody": {func(ctx context.Context, c relayv1.RelayClient) error {
+			_, err := report(ctx, c, hello("nobody"))
+			return err
+		}, "", "", ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
