@@ -42,6 +42,13 @@ func Verify(ctx context.Context, o VerifyOptions) (*multiclusterv1alpha1.Verifie
 	if err != nil {
 		return nil, err
 	}
+	known, _, err := s.known(ctx, o.MgmtNamespace)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := known[o.Name]; !ok {
+		return nil, &NotRegisteredError{Name: o.Name, Namespace: o.MgmtNamespace}
+	}
 	kc, err := s.getKubernetesCluster(ctx, o.MgmtNamespace, o.Name)
 	switch {
 	case err != nil:

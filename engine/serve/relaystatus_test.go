@@ -42,24 +42,30 @@ func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer listener.Close()
+	defer func() { require.NoError(t, listener.Close()) }()
 	return listener.Addr().String()
+}
+
+// twoServers are API servers of a management cluster and of west.
+func twoServers(t *testing.T) (management, west *rest.Config) {
+	t.Helper()
+	servers := sandboxtest.APIServers(t, 2)
+	for i, config := range []**rest.Config{&management, &west} {
+		var err error
+		*config, err = servers[i].Config()
+		require.NoError(t, err)
+		_, err = registration.InstallCRDs(t.Context(), *config)
+		require.NoError(t, err)
+		sandboxtest.MakeNamespace(t, *config, snapshot.DefaultNamespace)
+	}
+	return management, west
 }
 
 // TestRelayIsTold: what serve knows of the connection of an agent is in the status of its KubernetesCluster, is not written for each change
 // in the cluster, and is what lists, metrics and comparisons tell.
 func TestRelayIsTold(t *testing.T) {
 	t.Parallel()
-	servers := sandboxtest.APIServers(t, 2)
-	management, err := servers[0].Config()
-	require.NoError(t, err)
-	west, err := servers[1].Config()
-	require.NoError(t, err)
-	for _, config := range []*rest.Config{management, west} {
-		_, err := registration.InstallCRDs(t.Context(), config)
-		require.NoError(t, err)
-		sandboxtest.MakeNamespace(t, config, snapshot.DefaultNamespace)
-	}
+	management, west := twoServers(t)
 	server := httptest.NewTLSServer(nil)
 	t.Cleanup(server.Close)
 	address := freeAddress(t)
@@ -103,7 +109,7 @@ func TestRelayIsTold(t *testing.T) {
 
 	a, err := agent.New(agent.Options{
 		Cluster: "west", UID: "uid", Plane: snapshot.Plane{Namespace: snapshot.DefaultNamespace}, Config: west, Hub: address, Version: "v9.0.0",
-		Dial:   []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}))}, //nolint:gosec // a test
+		Dial:   []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}))},
 		Redial: 50 * time.Millisecond, RedialMost: time.Second, Log: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)

@@ -22,7 +22,7 @@ func (r *Remote) SetRelay(told *snapshot.Relay) {
 func (r *Remote) Mismatches() uint64 {
 	r.turn.Lock()
 	defer r.turn.Unlock()
-	return uint64(r.receiver.Mismatches()) //nolint:gosec // it counts up
+	return uint64(r.receiver.Mismatches())
 }
 
 // Reported is how many objects of the cluster are here as its agent reported them, and whether these are all.

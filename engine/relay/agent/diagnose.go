@@ -67,7 +67,7 @@ func (a *Agent) probe(ctx context.Context) (snapshot.Reason, bool) {
 			Hint: "check that `meshctl serve` runs there with --relay-bind, and that firewalls and network policies let this cluster connect to it",
 		}, true
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if a.options.TLS == nil {
 		return snapshot.Reason{}, false
 	}

@@ -81,12 +81,15 @@ func serving(t *testing.T) (*Hub, relayv1.RelayClient) {
 	return h, relayv1.NewRelayClient(conn)
 }
 
-// report begins a stream of Report, and returns what ends it.
-func report(t *testing.T, client relayv1.RelayClient, hello *relayv1.Hello) (grpc.BidiStreamingClient[relayv1.Data, relayv1.Feedback], error) {
-	t.Helper()
-	in, err := client.Report(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, in.Send(&relayv1.Data{Frame: &relayv1.Data_Hello{Hello: hello}}))
+// report begins a stream of Report, and returns what the hub answers first.
+func report(ctx context.Context, client relayv1.RelayClient, hello *relayv1.Hello) (grpc.BidiStreamingClient[relayv1.Data, relayv1.Feedback], error) {
+	in, err := client.Report(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.Send(&relayv1.Data{Frame: &relayv1.Data_Hello{Hello: hello}}); err != nil {
+		return nil, err
+	}
 	_, err = in.Recv()
 	return in, err
 }
@@ -102,35 +105,44 @@ func TestRefusals(t *testing.T) {
 	old := hello("west")
 	old.OldestProtocol, old.NewestProtocol = relay.Protocol+1, relay.Protocol+1
 	cases := map[string]struct {
-		call func(t *testing.T, c relayv1.RelayClient) error
+		call func(ctx context.Context, c relayv1.RelayClient) error
 		code snapshot.Code
 		what string
 		hint string
 	}{
-		"certificate": {func(t *testing.T, c relayv1.RelayClient) error { _, err := report(t, c, hello("west2")); return err }, "", "", ""},
-		"approval": {func(t *testing.T, c relayv1.RelayClient) error { _, err := report(t, c, hello("approval")); return err },
-			snapshot.RelayNotApproved, "nobody has approved the cluster", "run `meshctl cluster approve`"},
-		"version": {func(t *testing.T, c relayv1.RelayClient) error { _, err := report(t, c, old); return err },
-			snapshot.RelayVersion, "the agent of west (version v1) speaks versions 2 to 2 of the relay protocol, and the hub version 1; upgrade the older one", ""},
-		"token": {func(t *testing.T, c relayv1.RelayClient) error {
-			_, err := c.Enroll(t.Context(), &relayv1.EnrollRequest{Token: "west"})
-			return err
-		}, snapshot.RelayToken, "the token was used before; make another one", ""},
-		"renewal": {func(t *testing.T, c relayv1.RelayClient) error {
-			_, err := c.Renew(t.Context(), &relayv1.RenewRequest{})
-			return err
-		}, snapshot.RelayNotRenewed, "the certificate expired; make a token", ""},
-		"token of nobody": {func(t *testing.T, c relayv1.RelayClient) error {
-			_, err := c.Enroll(t.Context(), &relayv1.EnrollRequest{Token: "east"})
+		"certificate": {func(ctx context.Context, c relayv1.RelayClient) error {
+			_, err := report(ctx, c, hello("west2"))
 			return err
 		}, "", "", ""},
-		"nobody": {func(t *testing.T, c relayv1.RelayClient) error { _, err := report(t, c, hello("nobody")); return err }, "", "", ""},
+		"approval": {func(ctx context.Context, c relayv1.RelayClient) error {
+			_, err := report(ctx, c, hello("approval"))
+			return err
+		},
+			snapshot.RelayNotApproved, "nobody has approved the cluster", "run `meshctl cluster approve`"},
+		"version": {func(ctx context.Context, c relayv1.RelayClient) error { _, err := report(ctx, c, old); return err },
+			snapshot.RelayVersion, "the agent of west (version v1) speaks versions 2 to 2 of the relay protocol, and the hub version 1; upgrade the older one", ""},
+		"token": {func(ctx context.Context, c relayv1.RelayClient) error {
+			_, err := c.Enroll(ctx, &relayv1.EnrollRequest{Token: "west"})
+			return err
+		}, snapshot.RelayToken, "the token was used before; make another one", ""},
+		"renewal": {func(ctx context.Context, c relayv1.RelayClient) error {
+			_, err := c.Renew(ctx, &relayv1.RenewRequest{})
+			return err
+		}, snapshot.RelayNotRenewed, "the certificate expired; make a token", ""},
+		"token of nobody": {func(ctx context.Context, c relayv1.RelayClient) error {
+			_, err := c.Enroll(ctx, &relayv1.EnrollRequest{Token: "east"})
+			return err
+		}, "", "", ""},
+		"nobody": {func(ctx context.Context, c relayv1.RelayClient) error {
+			_, err := report(ctx, c, hello("nobody"))
+			return err
+		}, "", "", ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h, client := serving(t)
-			require.Error(t, c.call(t, client))
+			require.Error(t, c.call(t.Context(), client))
 			h.booksMu.Lock()
 			books := len(h.books)
 			h.booksMu.Unlock()
@@ -148,7 +160,7 @@ func TestRefusals(t *testing.T) {
 			assert.Equal(t, s.Refused.Reason, s.Relay.Reason)
 
 			told := h.book("west").told
-			require.Error(t, c.call(t, client))
+			require.Error(t, c.call(t.Context(), client))
 			s = h.Statuses()[0]
 			assert.Equal(t, uint64(2), s.Refusals)
 			assert.Same(t, told, h.book("west").told, "again for the same reason is nothing new")
@@ -201,7 +213,7 @@ func TestAdmittedAgent(t *testing.T) {
 	h, client := serving(t)
 	first := hello("west")
 	first.Incarnation = "one"
-	in, err := report(t, client, first)
+	in, err := report(t.Context(), client, first)
 	require.NoError(t, err)
 	frame, err := in.Recv()
 	require.NoError(t, err)

@@ -132,7 +132,7 @@ func (c *cluster) ask(ctx context.Context, kind string, answer any) error {
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode == http.StatusForbidden {
 		return errors.New("the agent does not know how to compare: it is of an earlier version; upgrade it")
 	}

@@ -184,7 +184,7 @@ func (s *Metered) pass(frame proto.Message, out bool) {
 	} else {
 		m.numbers.Heard = now
 	}
-	count.Bytes, count.Frames = count.Bytes+uint64(size), count.Frames+1 //nolint:gosec // sizes are not negative
+	count.Bytes, count.Frames = count.Bytes+uint64(size), count.Frames+1
 	switch f := frame.(type) {
 	case *relayv1.Data:
 		s.data(f, size, now, out)
@@ -304,9 +304,9 @@ func (m *Meter) Numbers() Numbers {
 // Beat is a beat that tells the other side how far this one is.
 func (m *Meter) Beat() *relayv1.Beat {
 	n := m.Numbers()
-	p := &relayv1.Progress{UnackedBytes: uint64(n.Unacked)} //nolint:gosec // sizes are not negative
+	p := &relayv1.Progress{UnackedBytes: uint64(n.Unacked)}
 	if !n.Oldest.IsZero() {
-		p.OldestMilliseconds = uint64(max(time.Since(n.Oldest).Milliseconds(), 0)) //nolint:gosec // not negative
+		p.OldestMilliseconds = uint64(max(time.Since(n.Oldest).Milliseconds(), 0))
 	}
 	return &relayv1.Beat{Progress: p}
 }
@@ -324,5 +324,5 @@ func (n *Numbers) ToldLag(now time.Time) time.Duration {
 	if !n.Open || n.Progress.GetOldestMilliseconds() == 0 || n.Progress.GetUnackedBytes() == 0 {
 		return n.Lag(now)
 	}
-	return time.Duration(n.Progress.GetOldestMilliseconds())*time.Millisecond + now.Sub(n.Told) //nolint:gosec // of this protocol's own clock
+	return time.Duration(n.Progress.GetOldestMilliseconds())*time.Millisecond + now.Sub(n.Told)
 }
