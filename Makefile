@@ -136,7 +136,7 @@ bench: $(BENCHSTAT) ## Run the benchmarks of the engine; use COUNT=10 to compare
 	$(BENCHSTAT) bench.out
 
 .PHONY: bench-fleet
-bench-fleet: ## Measure translation and edits with up to 1,000 clusters; the largest needs 12 GB
+bench-fleet: ## Measure translation and edits with up to 1,000 clusters; the largest needs 14 GB
 	go test -run '^$$' -bench '^BenchmarkFleet' -benchtime 3x -count $(COUNT) -timeout 60m ./engine
 
 .PHONY: bench-relay

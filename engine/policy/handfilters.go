@@ -26,7 +26,7 @@ type filtered struct {
 
 // withFilters are the hand-written filters by mesh. They are looked for again if such an object
 // changed, or the environment did.
-func (r *reconciler) withFilters() map[commonv1.ObjectRef]snapshot.ByHand {
+func withFilters(r *reconciler) map[commonv1.ObjectRef]snapshot.ByHand {
 	if !r.rebuilt && !r.handWrittenChanged && r.filters != nil {
 		return r.filters
 	}
@@ -40,7 +40,7 @@ func (r *reconciler) withFilters() map[commonv1.ObjectRef]snapshot.ByHand {
 }
 
 func newFiltered(r *reconciler) *filtered {
-	hand := r.withFilters()
+	hand := withFilters(r)
 	if len(hand) == 0 {
 		return nil
 	}

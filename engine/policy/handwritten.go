@@ -64,7 +64,7 @@ func (h *byHand) on(mesh *snapshot.MeshPlan) snapshot.ByHand {
 
 // updateHandWritten inspects the clusters again whose hand-written objects changed.
 func (r *reconciler) updateHandWritten(in *snapshot.Input) {
-	if r.env != nil && r.env.byHand.refuse == in.RefuseIntersecting && r.next.sameClusters(&r.last) {
+	if r.env != nil && r.env.byHand.refuse == in.RefuseIntersecting && r.last.sameClusters(&r.next) {
 		return
 	}
 	before := r.handWritten

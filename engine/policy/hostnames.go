@@ -163,7 +163,7 @@ func cutLast(name string) (rest, last string, ok bool) {
 // updateServices reads the Services of clusters again whose Services changed. It reports
 // whether the host name of a VirtualDestination became that of a Service, or no longer is.
 func (r *reconciler) updateServices(in *snapshot.Input) bool {
-	if r.next.sameClusters(&r.last) {
+	if r.last.sameClusters(&r.next) {
 		return false
 	}
 	before := r.services

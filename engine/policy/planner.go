@@ -144,7 +144,7 @@ func (last *inputs) next(in *snapshot.Input, discovered []*snapshot.Discovered) 
 			n.domains = append(n.domains, c.Name+"="+c.DomainOrDefault())
 		}
 	}
-	if n.sameClusters(last) && last.trust.SameSources(was, in) {
+	if last.sameClusters(&n) && last.trust.SameSources(was, in) {
 		n.trust = last.trust
 	} else {
 		n.trust = virtualmesh.NewTrustFacts(in)
@@ -158,16 +158,16 @@ func (last *inputs) next(in *snapshot.Input, discovered []*snapshot.Discovered) 
 	return n
 }
 
-// sameClusters reports whether the clusters are those of before, by identity.
-func (n *inputs) sameClusters(last *inputs) bool {
-	return last.read != nil && snapshot.SameSlice(n.clusters, last.clusters)
+// sameClusters reports whether the next clusters are the same, by identity.
+func (last *inputs) sameClusters(next *inputs) bool {
+	return last.read != nil && snapshot.SameSlice(last.clusters, next.clusters)
 }
 
 // updateEnvironment builds a new environment if anything in it changed, and carries
 // the states of the Destinations over.
 func (r *reconciler) updateEnvironment(in *snapshot.Input) {
 	was, old := &r.last, r.env
-	sameThings := old != nil && slices.Equal(was.discovered, r.next.discovered) && (r.next.sameClusters(was) || slices.Equal(was.domains, r.next.domains))
+	sameThings := old != nil && slices.Equal(was.discovered, r.next.discovered) && (was.sameClusters(&r.next) || slices.Equal(was.domains, r.next.domains))
 	var inv *inventory.Inventory
 	if sameThings {
 		inv = old.inv

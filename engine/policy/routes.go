@@ -15,7 +15,7 @@ func (env *environment) views(self int, applied []snapshot.AppliedTraffic, subse
 	var out []*snapshot.View
 	own, federation := env.inv.Destinations[self].Spec.KubeService.Ref.ClusterName, env.topology.Federation(self)
 	for at, viewer := range env.topology.Viewers(self) {
-		host := ""
+		var host string
 		if at > 0 && viewer.Cluster != own {
 			host = federation.Hostname // it is one of those that the service is federated to
 		} else {

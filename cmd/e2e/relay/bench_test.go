@@ -328,6 +328,7 @@ func cpuSeconds() float64 {
 
 // resident is the resident memory of this process, in bytes.
 func resident(t testing.TB) float64 {
+	t.Helper()
 	raw, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
 		t.Error(err)

@@ -122,22 +122,22 @@ func (h *hubSide) fleet(figures *table) {
 	figures.add("  CPU time for that: hub, agents; dialled again so far", "", "%.1f + %.1f s; %d", r.HubCPU, r.CPU, r.Failed)
 	in := *h.source.Input()
 	in.Management = enginetest.World(enginetest.Size{Services: 1, Clusters: n, Members: h.size.Members}).Management
-	policy := func(seconds time.Duration) *snapshot.Input {
+	policy := func(timeout time.Duration) *snapshot.Input {
 		out, m := in, *in.Management
 		out.Management = &m
-		m.TrafficPolicies = []*networkingv1.TrafficPolicy{enginetest.TrafficPolicy(1, 0, 0, seconds*time.Second)}
+		m.TrafficPolicies = []*networkingv1.TrafficPolicy{enginetest.TrafficPolicy(1, 0, 0, timeout)}
 		return &out
 	}
 	translator := engine.New(engine.Options{})
 	began, cpu := time.Now(), cpuSeconds()
-	state := translator.Translate(policy(1))
+	state := translator.Translate(policy(1 * time.Second))
 	figures.add("  and translated", "60 s", "%.1f s", all+time.Since(began).Seconds())
 	figures.add("  CPU time for the translation", "", "%.1f s", cpuSeconds()-cpu)
 	debug.FreeOSMemory()
 	figures.add("  resident memory with the translation", "4 GB", "%.2f GB (heap %.2f GB)", resident(h)/1e9, liveHeap()/1e9)
-	translator.Translate(policy(2))
+	translator.Translate(policy(2 * time.Second))
 	began = time.Now()
-	after := translator.Translate(policy(3))
+	after := translator.Translate(policy(3 * time.Second))
 	translated := time.Since(began).Seconds() * 1000
 	require.NotSame(h, state, after)
 	var took []float64
