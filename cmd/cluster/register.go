@@ -149,7 +149,7 @@ func newCmdRegister(f *cmdutil.Factory, runF func(context.Context, *RegisterOpti
   meshctl cluster register cluster-2 --remote-context cluster-2 --mgmt-context cluster-1 \
     --vault-server https://vault.example.com:8200
 
-  # Have the agent of the cluster dial the management plane, and no credential stored
+  # Have the agent of the cluster dial the management plane
   meshctl cluster register cluster-2 --relay --remote-context cluster-2
 
   # Register a cluster whose API server has another address inside the network

@@ -27,10 +27,9 @@ import (
 
 // agents are a RelayStore in memory; who is enrolled is for the test to say.
 type agents struct {
-	mu       sync.Mutex
-	made     int
-	uid      string
-	enrolled chan struct{}
+	mu   sync.Mutex
+	made int
+	uid  string
 }
 
 func (a *agents) Invite(_ context.Context, cluster, uid string, lasts time.Duration) (string, []byte, error) {
