@@ -52,7 +52,7 @@ func handshake(t *testing.T, hub Own, agent *tls.Config, judge func(tls.Connecti
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer listener.Close()
+	defer func() { _ = listener.Close() }()
 	config := HubTLS(func() (Own, error) { return hub, nil })
 	config.Time = clock
 	agent.Time = clock

@@ -83,7 +83,8 @@ func breakRun(ctx context.Context, opts *Options) error {
 	if fault == (proxies.Fault{}) {
 		return cmdutil.FlagErrorf("nothing to break: set --fail, --slow, --kill or --unready")
 	}
-	return setFault(ctx, opts, opts.args[0], fault, "broken")
+	_, err := setFault(ctx, opts, opts.args[0], fault, "broken")
+	return err
 }
 
 // breakRelay cuts or slows the way from the agent to meshctl serve.
@@ -109,35 +110,43 @@ func repairRun(ctx context.Context, opts *Options) error {
 	if len(opts.args) > 0 {
 		workload = opts.args[0]
 	}
+	repaired := false
 	if workload == relayName || workload == "" {
-		switch repaired, err := demo.BreakRelay(opts.demo(), demo.RelayFault{}); {
-		case err != nil && (workload == relayName || !errors.Is(err, demo.ErrNoRelay)):
+		var err error
+		repaired, err = demo.BreakRelay(opts.demo(), demo.RelayFault{})
+		if err != nil && (workload == relayName || !errors.Is(err, demo.ErrNoRelay)) {
 			return notFound(err)
-		case repaired:
-			_, err = fmt.Fprintln(opts.Streams.Out, "relay repaired")
-			if err != nil {
+		}
+		if repaired {
+			if _, err := fmt.Fprintln(opts.Streams.Out, "relay repaired"); err != nil {
 				return err
 			}
 		}
-		if workload == relayName {
-			return nil
-		}
 	}
-	return setFault(ctx, opts, workload, proxies.Fault{}, "repaired")
+	if workload != relayName {
+		some, err := setFault(ctx, opts, workload, proxies.Fault{}, "repaired")
+		if err != nil {
+			return err
+		}
+		repaired = repaired || some
+	}
+	if !repaired {
+		_, err := fmt.Fprintln(opts.Streams.Err, "Nothing was broken.")
+		return err
+	}
+	return nil
 }
 
-func setFault(ctx context.Context, opts *Options, workload string, fault proxies.Fault, done string) error {
+// setFault gives a workload a fault, or all of them, and says of which ones that is another than before. It reports whether there is one.
+func setFault(ctx context.Context, opts *Options, workload string, fault proxies.Fault, done string) (changed bool, err error) {
 	names, err := demo.Break(ctx, opts.demo(), workload, fault)
 	if err != nil {
-		return notFound(err)
+		return false, notFound(err)
 	}
 	for _, name := range names {
 		if _, err := fmt.Fprintf(opts.Streams.Out, "workload %s %s\n", name, done); err != nil {
-			return err
+			return false, err
 		}
 	}
-	if len(names) == 0 {
-		_, err = fmt.Fprintln(opts.Streams.Err, "Nothing was broken.")
-	}
-	return err
+	return len(names) > 0, nil
 }

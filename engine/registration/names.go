@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 const (
@@ -68,7 +69,7 @@ func SettingsRoleName(cluster, planeID string) string {
 }
 
 // AgentName is the account of a management plane's agent on a cluster, and all else that it has.
-func AgentName(planeID string) string { return "meshctl-agent-" + planeID }
+func AgentName(planeID string) string { return snapshot.AgentNamePrefix + planeID }
 
 // moreName is the Role, and the RoleBinding, of Agent.MoreRules.
 func moreName(planeID string) string { return AgentName(planeID) + "-more" }

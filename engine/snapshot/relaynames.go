@@ -30,8 +30,12 @@ const (
 // RelayServerName is the DNS name by which agents know the hub of a management plane in a namespace.
 func RelayServerName(namespace string) string { return RelayService + "." + namespace }
 
+// AgentNamePrefix is before the UID of the management plane in the name of the Deployment of an agent.
+const AgentNamePrefix = "meshctl-agent-"
+
+// What is on objects that meshctl made beside those that it translates and discovers.
 const (
-	// ManagedByLabel with the value ManagedBy is on objects that meshctl made beside those that it translates and discovers.
+	// ManagedByLabel is the label, and ManagedBy its value.
 	ManagedByLabel = "app.kubernetes.io/managed-by"
 	ManagedBy      = "meshctl"
 )

@@ -62,6 +62,8 @@ type Refusal struct {
 
 // book is what a Hub notes of a cluster. It outlives streams.
 type book struct {
+	// plane is the UID of the management plane.
+	plane                    string
 	report, desire, exchange pump.Meter
 
 	mu sync.Mutex
@@ -91,7 +93,7 @@ func (h *Hub) book(cluster string) *book {
 	defer h.booksMu.Unlock()
 	b := h.books[cluster]
 	if b == nil {
-		b = &book{began: time.Now()}
+		b = &book{plane: h.options.Plane, began: time.Now()}
 		h.books[cluster] = b
 	}
 	return b
@@ -253,18 +255,20 @@ func (b *book) phase(out *snapshot.Relay, report *pump.Numbers, complete bool) {
 		out.Phase, out.Since, out.Reason = snapshot.RelayRefused, out.Refused.Since, out.Refused.Reason
 	case !b.lost.IsZero():
 		out.Phase, out.Since = snapshot.RelayLost, b.lost
-		out.Reason = snapshot.Reason{Code: snapshot.RelayAbsent, What: "its agent has no connection: " + b.why, Hint: absentHint}
+		out.Reason = snapshot.Reason{Code: snapshot.RelayAbsent, What: "its agent has no connection: " + b.why, Hint: b.absentHint()}
 	default:
 		out.Phase, out.Since = snapshot.RelayAwaited, whole(b.began)
-		out.Reason = snapshot.Reason{Code: snapshot.RelayAbsent, What: "its agent has not connected yet", Hint: absentHint}
+		out.Reason = snapshot.Reason{Code: snapshot.RelayAbsent, What: "its agent has not connected yet", Hint: b.absentHint()}
 	}
 }
 
-// Next steps.
-const (
-	absentHint = "its own /readyz and its log say why: in the cluster, run kubectl logs deploy/gloo-mesh-agent in the namespace of the agent"
-	stuckHint  = "see the log of the agent, and whether the network between both passes data in both directions"
-)
+// stuckHint is the next step where something does not arrive.
+const stuckHint = "see the log of the agent, and whether the network between both passes data in both directions"
+
+// absentHint is the next step where the agent does not connect.
+func (b *book) absentHint() string {
+	return "its own /readyz and its log say why: in the cluster, run kubectl logs deploy/" + snapshot.AgentNamePrefix + b.plane + " in the namespace of the agent"
+}
 
 func latest(a, b time.Time) time.Time {
 	if a.After(b) {

@@ -1,6 +1,8 @@
 package hub
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"google.golang.org/grpc"
@@ -73,13 +75,21 @@ func (h *Hub) Report(stream grpc.BidiStreamingServer[relayv1.Data, relayv1.Feedb
 	h.options.Log.Info("the stream of an agent ended", "cluster", name, "reason", err)
 	// A reconnection must not be visible: the cluster is frozen if there is none for a time.
 	time.AfterFunc(h.options.Grace, func() {
-		why := status.Convert(err).Message()
+		why := wordsOf(err)
 		frames.Lost("its agent has no connection: " + why)
 		if b.losing(why) {
 			h.tell(who.cluster)
 		}
 	})
 	return err
+}
+
+// wordsOf says why a stream ended.
+func wordsOf(err error) string {
+	if errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled {
+		return "it broke, or the agent ended" // gRPC does not tell one from the other
+	}
+	return status.Convert(err).Message()
 }
 
 // begin makes the stream of Report of a caller that of the cluster.
