@@ -36,7 +36,7 @@ func TestNewCmd(t *testing.T) {
 		"break a --fail --dir d":   {runtime: "local", dir: "d", args: []string{"a"}},
 		"break a --fail 503":       {wantErr: "--fail=503"},
 		"break a":                  {wantErr: "at least one of the flags"},
-		"break --kill":             {wantErr: "WORKLOAD is required"},
+		"break --kill":             {wantErr: "WORKLOAD|relay is required"},
 		"repair":                   {runtime: "local"},
 		"repair a":                 {runtime: "local", args: []string{"a"}},
 		"repair a b":               {wantErr: "unexpected argument"},

@@ -164,7 +164,8 @@ func TestReasonOf(t *testing.T) {
 		ReasonRemoved:  {status.Error(codes.PermissionDenied, "")},
 		ReasonRefused:  {status.Error(codes.Unauthenticated, "")},
 		ReasonProtocol: {status.Error(codes.InvalidArgument, ""), status.Error(codes.FailedPrecondition, "")},
-		ReasonOther:    {errors.New("x"), status.Error(codes.ResourceExhausted, "")},
+		ReasonStuck:    {status.Error(codes.ResourceExhausted, "")},
+		ReasonOther:    {errors.New("x"), status.Error(codes.Internal, "")},
 	} {
 		for _, err := range errs {
 			assert.Equal(t, want, ReasonOf(err), "%v", err)
