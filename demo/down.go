@@ -28,7 +28,7 @@ func Down(ctx context.Context, opts Options) error {
 	}
 	opts.Progress.Start("Stopping the demo in " + opts.Dir)
 	// The management plane first, with its agents: it would try to restore what disappears.
-	err = errors.Join(s.Serve.Kill(ctx), s.killAgents(ctx), s.Proxies.Kill(ctx), stopClusters(ctx, runtime, s.Clusters))
+	err = errors.Join(s.killServing(ctx), s.Proxies.Kill(ctx), stopClusters(ctx, runtime, s.Clusters))
 	if err == nil {
 		err = remove(opts.Dir)
 	}

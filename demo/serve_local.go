@@ -89,9 +89,14 @@ func (r *localRuntime) startServing(ctx context.Context, u *up) error {
 }
 
 func (u *up) stopServing(ctx context.Context) error {
-	errs := []error{u.state.Serve.Kill(ctx), u.state.killAgents(ctx)}
-	if u.state.Relay != nil {
-		errs = append(errs, u.state.Relay.Tunnel.Kill(ctx))
+	return u.state.killServing(ctx)
+}
+
+// killServing ends the management plane, the agents, and what is between both.
+func (s state) killServing(ctx context.Context) error {
+	errs := []error{s.Serve.Kill(ctx), s.killAgents(ctx)}
+	if s.Relay != nil {
+		errs = append(errs, s.Relay.Tunnel.Kill(ctx))
 	}
 	return errors.Join(errs...)
 }

@@ -131,7 +131,7 @@ func rejectForeign(dir string) error {
 
 // contents are the names of the files in the folder of a demo.
 func contents() []string {
-	return append(clusterNames(), stateFile, lockFile, kubeconfigFile, logsDir, proxiesDir)
+	return append(clusterNames(), stateFile, lockFile, kubeconfigFile, faultFile, logsDir, proxiesDir)
 }
 
 // remove removes the files of a demo, except those in keep, and the folder if it

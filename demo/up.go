@@ -265,7 +265,7 @@ func clearRemains(ctx context.Context, opts Options, old state) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(old.Serve.Kill(ctx), old.Proxies.Kill(ctx), stopClusters(ctx, runtime, old.Clusters)); err != nil {
+	if err := errors.Join(old.killServing(ctx), old.Proxies.Kill(ctx), stopClusters(ctx, runtime, old.Clusters)); err != nil {
 		return fmt.Errorf("demo: stopping the processes of a previous one: %w", err)
 	}
 	// The caller has locked the lock file.
