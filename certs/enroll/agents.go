@@ -25,7 +25,9 @@ type Agents struct {
 
 	mu    sync.Mutex
 	roots pki.Bundle
-	read  time.Time
+	// issues: certificates are issued here, and by nobody else.
+	issues bool
+	read   time.Time
 }
 
 // readRootsAgain is for how long roots are used that were read, and readRootsFirst how soon they are read again for an agent whose
@@ -68,11 +70,13 @@ func (a *Agents) record(ctx context.Context, cluster string) (Record, error) {
 
 // Admit is the cluster whose agent has shown a certificate, and is in the cluster with a UID. An error says why it is not to be heard.
 func (a *Agents) Admit(ctx context.Context, shown []*x509.Certificate, uid string) (cluster string, err error) {
+	issued := false
 	for _, old := range []time.Duration{readRootsAgain, readRootsFirst} {
-		roots, readErr := a.rootsOf(ctx, old)
+		roots, issues, readErr := a.rootsOf(ctx, old)
 		if readErr != nil {
 			return "", readErr
 		}
+		issued = issues
 		if cluster, err = identity.AgentOf(shown, roots, a.Plane, a.Now(), 0); err == nil {
 			break
 		}
@@ -84,23 +88,23 @@ func (a *Agents) Admit(ctx context.Context, shown []*x509.Certificate, uid strin
 	if err != nil {
 		return "", err
 	}
-	return cluster, r.admit(cluster, uid, shown[0])
+	return cluster, r.admit(cluster, uid, shown[0], issued)
 }
 
-// rootsOf are the roots, read again if that is longer ago than a time.
-func (a *Agents) rootsOf(ctx context.Context, old time.Duration) (pki.Bundle, error) {
+// rootsOf are the roots, and whether certificates are issued here, read again if that is longer ago than a time.
+func (a *Agents) rootsOf(ctx context.Context, old time.Duration) (roots pki.Bundle, issues bool, err error) {
 	a.mu.Lock()
-	roots, read := a.roots, a.read
+	roots, issues, read := a.roots, a.issues, a.read
 	a.mu.Unlock()
 	if a.Now().Sub(read) < old {
-		return roots, nil
+		return roots, issues, nil
 	}
-	roots, _, err := a.Root(ctx)
+	roots, authority, err := a.Root(ctx)
 	if err != nil {
-		return roots, err
+		return roots, false, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.roots, a.read = roots, a.Now()
-	return roots, nil
+	a.roots, a.issues, a.read = roots, authority != nil, a.Now()
+	return roots, a.issues, nil
 }

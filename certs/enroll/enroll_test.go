@@ -150,6 +150,14 @@ func TestTheLifeOfAnAgent(t *testing.T) {
 	w.give(w.invite("").Text())
 	require.NoError(t, w.keeper.Start(ctx), "a way back")
 	require.NoError(t, w.admit())
+
+	// The cluster is deregistered, and its name is another one's before the certificate ends.
+	require.NoError(t, w.store.Client.CoreV1().Secrets(w.store.Namespace).Delete(ctx, recordPrefix+"west", metav1.DeleteOptions{}))
+	require.ErrorContains(t, w.admit(), "no certificate that counts")
+	require.ErrorContains(t, w.keeper.Renew(ctx), "no certificate that counts")
+	w.invite("uid-2")
+	require.ErrorContains(t, w.admit(), "no certificate that counts")
+	require.ErrorContains(t, w.keeper.Renew(ctx), "no certificate that counts")
 }
 
 // TestAnExpiredKeyThatWasReplacedIsOfNoUse: who has stolen an old certificate does not renew it.

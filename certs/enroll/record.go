@@ -69,10 +69,13 @@ func (r Record) enroll(t identity.Token, key, uid string, now time.Time) (Record
 	return r, nil
 }
 
-// admit returns an error if an agent with a certificate is not to be heard.
-func (r Record) admit(cluster, uid string, cert *x509.Certificate) error {
+// admit returns an error if an agent with a certificate is not to be heard. Issued: all certificates are issued here, so that none counts of
+// an agent of which nothing is known any more: the cluster was deregistered, and its name may be another one's now.
+func (r Record) admit(cluster, uid string, cert *x509.Certificate, issued bool) error {
 	switch {
-	case !r.RevokedBefore.IsZero() && !identity.IssuedAt(cert).After(r.RevokedBefore):
+	case issued && r.UID == "" && r.RevokedBefore.IsZero():
+		return fmt.Errorf("cluster %s: its agent has no certificate that counts; make a token with `meshctl cluster invite %s`", cluster, cluster)
+	case !r.RevokedBefore.IsZero() && (issued && r.UID == "" || !identity.IssuedAt(cert).After(r.RevokedBefore)):
 		return fmt.Errorf("cluster %s: the certificate of the agent was revoked; make a token with `meshctl cluster invite %s`", cluster, cluster)
 	case r.UID != "" && uid != r.UID:
 		return fmt.Errorf("cluster %s: the agent is in the cluster with UID %s, and was enrolled in that with %s; if the cluster was made anew, make a token with `meshctl cluster invite %s`", cluster, uid, r.UID, cluster)
@@ -82,7 +85,7 @@ func (r Record) admit(cluster, uid string, cert *x509.Certificate) error {
 
 // renew is the record after a certificate was issued for another key to an agent that has shown one.
 func (r Record) renew(cluster, uid string, shown *x509.Certificate, key string, now time.Time) (Record, error) {
-	if err := r.admit(cluster, uid, shown); err != nil {
+	if err := r.admit(cluster, uid, shown, true); err != nil {
 		return r, err
 	}
 	if now.After(shown.NotAfter) && r.Key != "" && r.Key != KeyID(shown.PublicKey) {
