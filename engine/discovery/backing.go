@@ -157,9 +157,13 @@ func (x backing) answers(service key) bool {
 }
 
 // hasNoProxies reports whether something answers for a Service, and nothing of it is a pod of the mesh. One without any endpoints may
-// get some, or be there for its name only.
+// get some, or be there for its name only; one whose selector matches nothing loses those that it has.
 func (x backing) hasNoProxies(c *candidate) bool {
-	if len(c.workloads) > 0 || len(c.machines) == 0 && !x.answers(keyOf(c.service)) {
+	if len(c.workloads) > 0 {
+		return false
+	}
+	selector := c.service.Spec.Selector
+	if len(c.machines) == 0 && (!x.answers(keyOf(c.service)) || len(selector) > 0 && !x.selectsAny(c.service.Namespace, selector)) {
 		return false
 	}
 	return !slices.ContainsFunc(x.slices[keyOf(c.service)], func(slice *endpointv1.EndpointSlice) bool {

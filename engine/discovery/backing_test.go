@@ -43,6 +43,24 @@ func TestServicesWithoutSelector(t *testing.T) {
 	assert.Empty(t, discovery.Discover(b.Cluster, after).Destinations, "it was there for its annotation only")
 }
 
+// TestSelectorOfNothing: a Service whose selector matches nothing any more stays what it was, also after that was stored: its EndpointSlices
+// follow later, and say nothing about it until then.
+func TestSelectorOfNothing(t *testing.T) {
+	t.Parallel()
+	b, _, s := oneService()
+	b.Slice(s, "s-1", endpointv1.AddressTypeIPv4, clustertest.Endpoint("10.0.0.1", "a-v1-1", "node-1"))
+	stored := discovery.Discover(b.Cluster, options()).Destinations
+	require.Len(t, stored, 1)
+	s.Spec.Selector = map[string]string{"app": "nothing"}
+	for range 3 {
+		after := options()
+		after.Stored = &snapshot.Management{Destinations: stored}
+		stored = discovery.Discover(b.Cluster, after).Destinations
+		require.Len(t, stored, 1)
+		assert.False(t, stored[0].Spec.KubeService.NoProxies)
+	}
+}
+
 // TestPodsWithoutProxy are apart from others, and others do not get them.
 func TestPodsWithoutProxy(t *testing.T) {
 	t.Parallel()
