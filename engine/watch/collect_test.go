@@ -13,20 +13,20 @@ import (
 func TestChangesOfPodsAreCollected(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		calls, dropped := 0, &atomic.Int64{}
-		c := &collector{call: func() { calls++ }, dropped: dropped}
+		calls, dropped := &atomic.Int64{}, &atomic.Int64{}
+		c := &collector{call: func() { calls.Add(1) }, dropped: dropped}
 		for range 50 {
 			c.note()
 			time.Sleep(time.Millisecond)
 		}
-		assert.Zero(t, calls)
+		assert.Zero(t, calls.Load())
 		time.Sleep(collectFor)
 		synctest.Wait()
-		assert.Equal(t, 1, calls)
+		assert.EqualValues(t, 1, calls.Load())
 		assert.EqualValues(t, 49, dropped.Load())
 		c.note()
 		time.Sleep(collectFor)
 		synctest.Wait()
-		assert.Equal(t, 2, calls)
+		assert.EqualValues(t, 2, calls.Load())
 	})
 }
