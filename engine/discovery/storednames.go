@@ -112,7 +112,9 @@ func sameSource[T any](source func(T) snapshot.Ref) func(a, b T) bool {
 
 // sameDestination compares all that names and lastMeshOf follow from.
 func sameDestination(a, b *discoveryv1.Destination) bool {
-	noProxies := func(d *discoveryv1.Destination) bool { return d.Spec.KubeService != nil && d.Spec.KubeService.NoProxies }
+	noProxies := func(d *discoveryv1.Destination) bool {
+		return d.Spec.KubeService != nil && d.Spec.KubeService.NoProxies
+	}
 	return destinationSource(a) == destinationSource(b) && noProxies(a) == noProxies(b) && a.Namespace == b.Namespace && maps.Equal(a.Labels, b.Labels) &&
 		(a.Spec.Mesh == b.Spec.Mesh || a.Spec.Mesh != nil && b.Spec.Mesh != nil && *a.Spec.Mesh == *b.Spec.Mesh)
 }

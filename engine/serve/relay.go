@@ -13,10 +13,13 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 	"k8s.io/client-go/rest"
 
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/relay/hub"
 	"github.com/meshctl/meshctl/engine/relay/relayv1"
 )
@@ -167,6 +170,14 @@ func (d *door) enter(ctx context.Context, h *hub.Hub, config *tls.Config) {
 	within := &inside{address: d.listener.Addr(), conns: make(chan net.Conn), closed: make(chan struct{})}
 	server := grpc.NewServer(
 		grpc.Creds(credentials.NewTLS(config)),
+		grpc.UnaryInterceptor(func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (answer any, err error) {
+			broken := kube.Catch(func() { answer, err = handle(ctx, request) })
+			return answer, d.withstand(info.FullMethod, err, broken)
+		}),
+		grpc.StreamInterceptor(func(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
+			broken := kube.Catch(func() { err = handle(server, stream) })
+			return d.withstand(info.FullMethod, err, broken)
+		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			Time: 20 * time.Second, Timeout: 10 * time.Second,
@@ -186,6 +197,15 @@ func (d *door) enter(ctx context.Context, h *hub.Hub, config *tls.Config) {
 	_ = within.Close()
 	server.Stop()
 	<-ended
+}
+
+// withstand is the error of a call; a panic ends the call of one agent, and no other.
+func (d *door) withstand(method string, err, broken error) error {
+	if broken == nil {
+		return err
+	}
+	d.log.Error("a call of an agent failed; this is a bug in meshctl, please report it", "method", method, "error", broken)
+	return status.Error(codes.Internal, "the hub failed; its log says how")
 }
 
 func (d *door) set(within *inside) {

@@ -10,6 +10,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/meshctl/meshctl/engine/kube"
 )
 
 // doorOf is the door of one replica, and how to end the replica.
@@ -99,4 +103,15 @@ func TestReplicasPassAgentsOnToTheLeader(t *testing.T) {
 	_, err = net.Dial("tcp", first.listener.Addr().String())
 	require.Error(t, err)
 	endSecond()
+}
+
+// TestAPanicEndsOneCall: of one agent, and not the process.
+func TestAPanicEndsOneCall(t *testing.T) {
+	t.Parallel()
+	d, _ := doorOf(t)
+	require.NoError(t, d.withstand("/Report", nil, nil))
+	require.ErrorIs(t, d.withstand("/Report", io.EOF, nil), io.EOF)
+	err := d.withstand("/Report", nil, kube.Catch(func() { panic("secret words") }))
+	assert.Equal(t, codes.Internal, status.Code(err))
+	assert.NotContains(t, err.Error(), "secret words")
 }

@@ -9,6 +9,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/meshctl/meshctl/engine/kube"
 )
 
 // Times bound how long nothing may happen on a stream. What is zero has the default.
@@ -99,7 +101,8 @@ func (p *progress) look(now time.Time) error {
 	return nil
 }
 
-// Receive passes frames on until one cannot be received or taken, or none arrives for a time, and ends the stream then.
+// Receive passes frames on until one cannot be received or taken, or none arrives for a time, and ends the stream then. A panic is about one
+// frame of one stream.
 func Receive[F any](t Times, receive func() (F, error), take func(F) error, end context.CancelCauseFunc) {
 	silence := t.silence()
 	lost := time.AfterFunc(silence, func() { end(status.Error(codes.DeadlineExceeded, fmt.Sprintf("nothing arrived for %s", silence))) })
@@ -111,7 +114,11 @@ func Receive[F any](t Times, receive func() (F, error), take func(F) error, end 
 			return
 		}
 		lost.Reset(silence)
-		if err := take(frame); err != nil {
+		if broken := kube.Catch(func() { err = take(frame) }); broken != nil {
+			end(status.Error(codes.Internal, "the frame was not processed: "+broken.Error()))
+			return
+		}
+		if err != nil {
 			end(status.Error(codes.InvalidArgument, err.Error()))
 			return
 		}
