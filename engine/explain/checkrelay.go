@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +28,11 @@ var relayChecks = []struct{ id, description string }{
 	{"relay-resync", "meshctl serve has all that the agent reports"},
 	{"relay-stuck", "what is sent between both is acknowledged"},
 	{"cluster-usable", "it can be read and written"},
+}
+
+// isRelayed reports whether a cluster is reached through its agent.
+func (k *checks) isRelayed(name string) bool {
+	return slices.ContainsFunc(k.Clusters, func(c CheckedCluster) bool { return c.Name == name && c.Connection != nil })
 }
 
 // relayed checks a cluster that is reached through its agent, by what the server knows of the connection.

@@ -114,3 +114,29 @@ func TestCheckOfARelay(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatWasWrittenOverARelay: nobody but serve can compare that, and its agent's checks say whether serve knows it.
+func TestWhatWasWrittenOverARelay(t *testing.T) {
+	t.Parallel()
+	state := engine.Translate(load(t, "bookinfo"))
+	of := func(c *multiclusterv1alpha1.Connection) (checks []explain.Check) {
+		index := explain.New(state)
+		index.Observe(nil, true, &snapshot.Observed{Unread: map[string]string{"cluster-2": "its objects have not been listed yet"}})
+		checkup := index.Checkup(&explain.CheckFacts{Clusters: []explain.CheckedCluster{{Name: "cluster-2", Health: snapshot.Healthy, Connection: c}}})
+		for _, category := range checkup.Categories {
+			for _, check := range category.Checks {
+				if check.ID == "written/cluster-2" {
+					checks = append(checks, check)
+				}
+			}
+		}
+		return checks
+	}
+	assert.Empty(t, of(&multiclusterv1alpha1.Connection{State: multiclusterv1alpha1.ConnectionStateConnected}))
+	lost := of(&multiclusterv1alpha1.Connection{State: multiclusterv1alpha1.ConnectionStateLost, Reason: &multiclusterv1alpha1.ClusterReason{What: "lost"}})
+	require.Len(t, lost, 1)
+	assert.Equal(t, explain.CheckSkipped, lost[0].Result)
+	direct := of(nil)
+	require.Len(t, direct, 1)
+	assert.Equal(t, explain.CheckWarning, direct[0].Result)
+}

@@ -382,6 +382,7 @@ func (k *checks) drift() CheckCategory {
 		switch {
 		case k.away[name] != "":
 			c.skip(id, what, k.away[name])
+		case k.isRelayed(name): // serve compares what its agent reports, and the checks of the relay say whether that is all
 		default:
 			c.warn(id, what, "not known: "+k.index.unobserved[name], "see `meshctl cluster list`")
 		}

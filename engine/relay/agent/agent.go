@@ -229,16 +229,21 @@ func (s stream[Out, In]) run(ctx context.Context, times pump.Times, counted *pum
 	return err
 }
 
+// greet begins a stream with a Hello, and returns the first frame of the hub. Why the hub takes none is what it answers.
+func greet[Out, In any](in grpc.BidiStreamingClient[Out, In], hello *Out) (*In, error) {
+	if err := in.Send(hello); err != nil {
+		_, err = in.Recv()
+		return nil, err
+	}
+	return in.Recv()
+}
+
 func (a *Agent) report(ctx context.Context, client relayv1.RelayClient) error {
 	in, err := client.Report(ctx)
 	if err != nil {
 		return err
 	}
-	if err := in.Send(&relayv1.Data{Frame: &relayv1.Data_Hello{Hello: a.hello()}}); err != nil {
-		_, err = in.Recv()
-		return err
-	}
-	first, err := in.Recv()
+	first, err := greet(in, &relayv1.Data{Frame: &relayv1.Data_Hello{Hello: a.hello()}})
 	if err != nil {
 		return err
 	}
@@ -266,11 +271,7 @@ func (a *Agent) desire(ctx context.Context, client relayv1.RelayClient, away *ti
 	if err != nil {
 		return err
 	}
-	if err := in.Send(&relayv1.Feedback{Frame: &relayv1.Feedback_Hello{Hello: a.hello()}}); err != nil {
-		_, err = in.Recv()
-		return err
-	}
-	first, err := in.Recv()
+	first, err := greet(in, &relayv1.Feedback{Frame: &relayv1.Feedback_Hello{Hello: a.hello()}})
 	if err != nil {
 		return err
 	}
@@ -298,11 +299,7 @@ func (a *Agent) exchange(ctx context.Context, client relayv1.RelayClient) error 
 	if err != nil {
 		return err
 	}
-	if err := in.Send(&relayv1.Answer{Hello: a.hello()}); err != nil {
-		_, err = in.Recv()
-		return err
-	}
-	first, err := in.Recv()
+	first, err := greet(in, &relayv1.Answer{Hello: a.hello()})
 	if err != nil {
 		return err
 	}
