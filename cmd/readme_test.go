@@ -139,6 +139,7 @@ func parse(t *testing.T, where, text string) {
 			continue
 		}
 		command, _, _ = strings.Cut(command, " # ")
+		command, _, _ = strings.Cut(command, " > ") // the shell's
 		words, err := shellquote.Split(command)
 		require.NoError(t, err, "%s: %s", where, command)
 		// Parsing writes into a command, so each example gets its own.
