@@ -135,7 +135,8 @@ func (t *Translator) Translate(in *snapshot.Input) *snapshot.State {
 func (t *Translator) discover(in *snapshot.Input) []*snapshot.Discovered {
 	if t.from != nil && sameToDiscover(t.from, in) {
 		t.names = t.names.Update(in.Management)
-		t.from = in
+		from := *in
+		t.from = &from
 		return t.found
 	}
 	out := make([]*snapshot.Discovered, 0, len(in.Clusters))
@@ -181,7 +182,8 @@ func (t *Translator) discover(in *snapshot.Input) []*snapshot.Discovered {
 	}
 	t.names = options.Names
 	t.clusters = next
-	t.from, t.found = in, out
+	from := *in // who made it may make another one of it
+	t.from, t.found = &from, out
 	return out
 }
 
