@@ -31,11 +31,18 @@ type exchanger struct {
 	refused atomic.Int64
 	// verifier answers what is not asked of the API server.
 	verifier verifier
+	// group has the requests that are carried out.
+	group sync.WaitGroup
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// stream counts those that began. What was asked for on another one has no answer: IDs begin anew with each hub.
+	stream  int
 	answers []*relayv1.Answer
 	cancels map[uint64]context.CancelFunc
 }
+
+// maxOpen is how many requests are carried out at a time. The hub has fewer.
+const maxOpen = 256
 
 func newExchanger(config *rest.Config, g *guard, log *slog.Logger) (*exchanger, error) {
 	client, err := rest.HTTPClientFor(kube.Unlimited(config))
@@ -53,6 +60,7 @@ func newExchanger(config *rest.Config, g *guard, log *slog.Logger) (*exchanger, 
 func (e *exchanger) begin() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.stream++
 	e.answers = nil
 	for id, cancel := range e.cancels {
 		cancel()
@@ -73,18 +81,30 @@ func (e *exchanger) receive(ctx context.Context, r *relayv1.Request) {
 		}
 		return
 	}
+	if len(e.cancels) >= maxOpen {
+		e.answers = append(e.answers, &relayv1.Answer{Id: r.GetId(), Error: fmt.Sprintf("%d requests have no answer yet", maxOpen)})
+		pump.Signal(e.signal)
+		return
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	e.cancels[r.GetId()] = cancel
-	go func() {
+	stream := e.stream
+	e.group.Go(func() {
 		defer cancel()
-		a := e.carryOut(ctx, r)
+		var a *relayv1.Answer
+		if broken := kube.Catch(func() { a = e.carryOut(ctx, r) }); broken != nil {
+			e.log.Error("a request of the hub failed; this is a bug in meshctl, please report it", "path", r.GetPath(), "error", broken)
+			a = &relayv1.Answer{Error: "the agent failed; its log says how"}
+		}
 		a.Id = r.GetId()
 		e.mu.Lock()
-		delete(e.cancels, r.GetId())
-		e.answers = append(e.answers, a)
-		e.mu.Unlock()
-		pump.Signal(e.signal)
-	}()
+		defer e.mu.Unlock()
+		if e.stream == stream {
+			delete(e.cancels, r.GetId())
+			e.answers = append(e.answers, a)
+			pump.Signal(e.signal)
+		}
+	})
 }
 
 // next is the next answer.
