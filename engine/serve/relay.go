@@ -170,6 +170,8 @@ func (d *door) enter(ctx context.Context, h *hub.Hub, config *tls.Config) {
 	within := &inside{address: d.listener.Addr(), conns: make(chan net.Conn), closed: make(chan struct{})}
 	server := grpc.NewServer(
 		grpc.Creds(credentials.NewTLS(config)),
+		// Three streams, and one call. Whoever reaches the port may connect, and has to say soon who it is.
+		grpc.MaxConcurrentStreams(8), grpc.ConnectionTimeout(passTimeout),
 		grpc.UnaryInterceptor(func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (answer any, err error) {
 			broken := kube.Catch(func() { answer, err = handle(ctx, request) })
 			return answer, d.withstand(info.FullMethod, err, broken)

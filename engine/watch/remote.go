@@ -220,7 +220,7 @@ func (r *Remote) takeState() {
 	for _, u := range r.state.GetUnread() {
 		if k, known := relay.KindNamed(u.GetKind()); known {
 			ref := snapshot.Ref{Kind: k, Cluster: r.next.Name, Namespace: u.GetName().GetNamespace(), Name: u.GetName().GetName()}
-			r.next.Unread = append(r.next.Unread, snapshot.Unread{Ref: ref, Denied: u.GetDenied(), Reason: u.GetReason()})
+			r.next.Unread = append(r.next.Unread, snapshot.Unread{Ref: ref, Denied: u.GetDenied(), Reason: relay.Text(u.GetReason())})
 		}
 	}
 	slices.SortFunc(r.next.Unread, func(a, b snapshot.Unread) int { return a.Ref.Compare(b.Ref) })
@@ -248,7 +248,7 @@ func (r *Remote) update(f func()) {
 		r.next.SetReading()
 	default:
 		r.freeze()
-		r.settled, r.next.Reason, r.next.Reading = true, r.state.GetReason(), false
+		r.settled, r.next.Reason, r.next.Reading = true, relay.Text(r.state.GetReason()), false
 	}
 	now := r.next
 	if r.settled && (now.Sync != before.Sync || now.Reason != before.Reason) {
@@ -348,7 +348,8 @@ func (r *Remote) copyLists() {
 		if k, known := relay.KindNamed(p.GetKind()); known {
 			ref := snapshot.Ref{Kind: k, Cluster: r.next.Name, Namespace: p.GetName().GetNamespace(), Name: p.GetName().GetName()}
 			r.failures = append(r.failures, snapshot.Failure{
-				Ref: ref, Reason: snapshot.Reason{Code: snapshot.Code(p.GetCode()), What: p.GetWhat(), Hint: p.GetHint()}, Parents: []snapshot.Ref{ref},
+				// An agent says of an object that it cannot be processed, and nothing else of its cluster.
+				Ref: ref, Reason: snapshot.Reason{Code: snapshot.ObjectUnreadable, What: relay.Text(p.GetWhat()), Hint: relay.Text(p.GetHint())}, Parents: []snapshot.Ref{ref},
 			})
 		}
 	}

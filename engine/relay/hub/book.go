@@ -153,13 +153,29 @@ func (h *Hub) refuse(ctx context.Context, cluster string, code snapshot.Code, er
 	_, address := callerOf(ctx)
 	r.Address, r.Since = hostOf(address), whole(r.At)
 	b := h.book(cluster)
-	b.mu.Lock()
-	if was := b.refused; was != nil && was.Code == r.Code && was.What == r.What && was.Address == r.Address {
-		r.Since = was.Since
+	if b.refuse(r) {
+		h.tell(c)
 	}
-	b.refused, b.refusals = r, b.refusals+1
-	b.mu.Unlock()
-	h.tell(c)
+}
+
+// refusalEvery is how often another caller that was refused is told: whoever reaches the port can be refused, as often as they like.
+const refusalEvery = 10 * time.Second
+
+// refuse notes a refusal, and reports whether it is to be told.
+func (b *book) refuse(r *Refusal) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refusals++
+	was := b.refused
+	switch {
+	case was == nil:
+	case was.Code == r.Code && was.What == r.What && was.Address == r.Address:
+		r.Since = was.Since
+	case r.At.Sub(was.At) < refusalEvery:
+		return false
+	}
+	b.refused = r
+	return true
 }
 
 // hostOf leaves out the port of a caller, which is another one each time.

@@ -34,7 +34,7 @@ func (h *Hub) enter(ctx context.Context, hello *relayv1.Hello) (*caller, error) 
 	if hello == nil {
 		return nil, status.Error(codes.InvalidArgument, "the first frame is no Hello")
 	}
-	c := &caller{uid: hello.GetClusterUid(), incarnation: hello.GetIncarnation(), version: hello.GetVersion()}
+	c := &caller{uid: hello.GetClusterUid(), incarnation: relay.Text(hello.GetIncarnation()), version: relay.Text(hello.GetVersion())}
 	c.shown, c.address = callerOf(ctx)
 	name, err := h.options.Agents.Admit(ctx, c.shown, c.uid)
 	if err != nil {
@@ -43,7 +43,7 @@ func (h *Hub) enter(ctx context.Context, hello *relayv1.Hello) (*caller, error) 
 	}
 	if hello.GetOldestProtocol() > relay.Protocol || hello.GetNewestProtocol() < relay.Protocol {
 		err := fmt.Errorf("the agent of %s (version %s) speaks versions %d to %d of the relay protocol, and the hub version %d; upgrade the older one",
-			name, hello.GetVersion(), hello.GetOldestProtocol(), hello.GetNewestProtocol(), relay.Protocol)
+			name, c.version, hello.GetOldestProtocol(), hello.GetNewestProtocol(), relay.Protocol)
 		h.refuse(ctx, name, snapshot.RelayVersion, err)
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
@@ -54,15 +54,29 @@ func (h *Hub) enter(ctx context.Context, hello *relayv1.Hello) (*caller, error) 
 		return nil, status.Errorf(codes.PermissionDenied, "no cluster %s is registered to be reached through its agent; register it on the management cluster", name)
 	}
 	c.ctx, c.end = context.WithCancelCause(ctx)
-	c.cluster.mu.Lock()
-	defer c.cluster.mu.Unlock()
-	if err := c.cluster.rivals.enter(c, time.Now()); err != nil {
+	if err := c.join(); err != nil {
 		c.end(nil)
 		return nil, err
 	}
-	c.cluster.callers[c] = true
+	// It may have been revoked before it was one of the callers that are looked at then.
+	h.review(ctx, name)
+	if err := context.Cause(c.ctx); err != nil {
+		c.leave()
+		return nil, err
+	}
 	h.book(name).admitted(c)
 	return c, nil
+}
+
+// join makes a caller one of its cluster.
+func (c *caller) join() error {
+	c.cluster.mu.Lock()
+	defer c.cluster.mu.Unlock()
+	if err := c.cluster.rivals.enter(c, time.Now()); err != nil {
+		return err
+	}
+	c.cluster.callers[c] = true
+	return nil
 }
 
 // leave says that the stream of a caller ends.

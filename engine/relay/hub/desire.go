@@ -134,7 +134,7 @@ func (h *Hub) Standing(cluster string) *Standing {
 
 // Desire implements relayv1.RelayServer.
 func (h *Hub) Desire(in grpc.BidiStreamingServer[relayv1.Feedback, relayv1.Data]) error {
-	first, err := in.Recv()
+	first, err := pump.First(h.options.Times, in.Recv)
 	if err != nil {
 		return err
 	}

@@ -193,7 +193,7 @@ func (e *exchange) answer(s *exchangeStream, a *relayv1.Answer) {
 
 // Exchange implements relayv1.RelayServer.
 func (h *Hub) Exchange(in grpc.BidiStreamingServer[relayv1.Answer, relayv1.Request]) error {
-	first, err := in.Recv()
+	first, err := pump.First(h.options.Times, in.Recv)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ var errReplaced = status.Error(codes.Aborted, "another stream of the agent of th
 
 // Report implements relayv1.RelayServer.
 func (h *Hub) Report(stream grpc.BidiStreamingServer[relayv1.Data, relayv1.Feedback]) error {
-	first, err := stream.Recv()
+	first, err := pump.First(h.options.Times, stream.Recv)
 	if err != nil {
 		return err
 	}

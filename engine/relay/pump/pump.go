@@ -125,6 +125,26 @@ func Receive[F any](t Times, receive func() (F, error), take func(F) error, end 
 	}
 }
 
+// First is the first frame of a stream, which has to come soon: before it, it is not known who is there.
+func First[F any](t Times, receive func() (F, error)) (F, error) {
+	type result struct {
+		frame F
+		err   error
+	}
+	came := make(chan result, 1)
+	go func() { // it ends with the stream
+		frame, err := receive()
+		came <- result{frame, err}
+	}()
+	select {
+	case r := <-came:
+		return r.frame, r.err
+	case <-time.After(t.patience()):
+		var none F
+		return none, status.Error(codes.DeadlineExceeded, "no first frame arrived for "+t.patience().String())
+	}
+}
+
 // Cause is why a stream ended: what ended its context, or else err.
 func Cause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
