@@ -124,7 +124,7 @@ func serveRun(ctx context.Context, opts *Options) error {
 		if len(names) == 0 {
 			names = []string{enroll.ServerName(opts.Namespace), enroll.ServerName(opts.Namespace) + ".svc"}
 		}
-		relay = &serve.Relay{Bind: opts.RelayBind, Advertise: opts.RelayAdvertise, Identify: agents(names)}
+		relay = &serve.Relay{Bind: opts.RelayBind, Advertise: opts.RelayAdvertise, Identify: agents(names, log)}
 	}
 	return serve.Run(ctx, serve.Options{
 		Relay:      relay,
