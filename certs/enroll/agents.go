@@ -57,15 +57,38 @@ func (a *Agents) Run(ctx context.Context, changed func(cluster string)) {
 	a.records.RunWithContext(ctx)
 }
 
-// record is that of the agent of a cluster, as it is known without asking, if it is.
-func (a *Agents) record(ctx context.Context, cluster string) (Record, error) {
-	var r Record
+// known is the record of the agent of a cluster, as it was watched; false if there is none.
+func (a *Agents) known(cluster string) (r Record, known bool) {
 	o, known, err := a.records.GetStore().GetByKey(a.Namespace + "/" + recordPrefix + cluster)
 	secret, ok := o.(*corev1.Secret)
 	if err != nil || !known || !ok || json.Unmarshal(secret.Data[recordKey], &r) != nil {
-		return a.Record(ctx, cluster)
+		return Record{}, false
 	}
-	return r, nil
+	return r, true
+}
+
+// record is that of the agent of a cluster, as it is known without asking, if it is.
+func (a *Agents) record(ctx context.Context, cluster string) (Record, error) {
+	if r, known := a.known(cluster); known {
+		return r, nil
+	}
+	return a.Record(ctx, cluster)
+}
+
+// Enroll issues a certificate for a token, once. Whoever reaches the hub may try tokens: those that were not made are refused without asking
+// the API server.
+func (a *Agents) Enroll(ctx context.Context, text string, request []byte, uid string) (cluster string, chain, roots []byte, err error) {
+	token, err := identity.ParseToken(text)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	if a.records.HasSynced() {
+		r, _ := a.known(token.Cluster)
+		if err := r.made(token); err != nil {
+			return "", nil, nil, err
+		}
+	}
+	return a.Store.Enroll(ctx, text, request, uid)
 }
 
 // Admit is the cluster whose agent has shown a certificate, and is in the cluster with a UID. An error says why it is not to be heard.
@@ -99,12 +122,15 @@ func (a *Agents) rootsOf(ctx context.Context, old time.Duration) (roots pki.Bund
 	if a.Now().Sub(read) < old {
 		return roots, issues, nil
 	}
-	roots, authority, err := a.Root(ctx)
-	if err != nil {
+	now, authority, err := a.Root(ctx)
+	switch {
+	case err != nil && !read.IsZero():
+		return roots, issues, nil // those that were read last
+	case err != nil:
 		return roots, false, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.roots, a.issues, a.read = roots, authority != nil, a.Now()
-	return roots, a.issues, nil
+	a.roots, a.issues, a.read = now, authority != nil, a.Now()
+	return now, a.issues, nil
 }

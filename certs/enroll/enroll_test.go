@@ -19,6 +19,7 @@ import (
 	"github.com/meshctl/meshctl/certs/identity"
 	"github.com/meshctl/meshctl/certs/pki"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/kube"
 )
 
@@ -354,4 +355,36 @@ func (l lost) Enroll(ctx context.Context, config *tls.Config, token string, requ
 		return "", nil, nil, err
 	}
 	return "", nil, nil, errors.New("the answer was lost")
+}
+
+// TestGuessedTokensCostNothing: whoever reaches the hub may try tokens.
+func TestGuessedTokensCostNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	token := w.invite("")
+	agents := NewAgents(w.store)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); agents.Run(ctx, func(string) {}) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	waittest.Until(t, "the record is known", func() bool { _, known := agents.known("west"); return known && agents.records.HasSynced() })
+
+	_, authority, err := w.store.Root(t.Context())
+	require.NoError(t, err)
+	client := w.store.Client
+	w.store.Client = nil // whoever asks it panics
+	guessed, err := identity.NewToken(rand.Reader, "plane-1", "west", authority.Chain().Root())
+	require.NoError(t, err)
+	_, _, _, err = agents.Enroll(t.Context(), guessed.Text(), nil, "uid-1")
+	require.ErrorContains(t, err, "is not the one that was made last")
+	guessed.Cluster = "nobody"
+	_, _, _, err = agents.Enroll(t.Context(), guessed.Text(), nil, "uid-1")
+	require.ErrorContains(t, err, "is not the one that was made last")
+	w.store.Client = client
+
+	_, request, err := w.keeper.request()
+	require.NoError(t, err)
+	cluster, _, _, err := agents.Enroll(t.Context(), token.Text(), request, "uid-1")
+	require.NoError(t, err)
+	assert.Equal(t, "west", cluster)
 }

@@ -47,12 +47,21 @@ func (r Record) invite(t identity.Token, uid string, until time.Time) Record {
 	return r
 }
 
+// made returns an error if a token is not the one that was made last.
+func (r Record) made(t identity.Token) error {
+	if r.Token == "" || !t.Is(r.Token) {
+		return fmt.Errorf("cluster %s: the token is not the one that was made last; make another one with `meshctl cluster invite %s`", t.Cluster, t.Cluster)
+	}
+	return nil
+}
+
 // enroll is the record after a certificate was issued for a token and a key. An error says why none is.
 func (r Record) enroll(t identity.Token, key, uid string, now time.Time) (Record, error) {
 	again := r.Used == key && key != "" && now.Before(r.UsedAt.Add(answerAgain))
+	if err := r.made(t); err != nil {
+		return r, err
+	}
 	switch {
-	case r.Token == "" || !t.Is(r.Token):
-		return r, fmt.Errorf("cluster %s: the token is not the one that was made last; make another one with `meshctl cluster invite %s`", t.Cluster, t.Cluster)
 	case r.Used != "" && !again:
 		return r, fmt.Errorf("cluster %s: the token was used before; if that was not your agent, run `meshctl cluster revoke %s`, and then make another one with `meshctl cluster invite %s`", t.Cluster, t.Cluster, t.Cluster)
 	case !again && !now.Before(r.TokenUntil):

@@ -10,7 +10,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// TestRelayed: what is told of a cluster that only its agent reaches follows from what serve stored.
+// TestRelayed: the status of a cluster that only its agent reaches follows from what serve stored.
 func TestRelayed(t *testing.T) {
 	t.Parallel()
 	because := &multiclusterv1alpha1.ClusterReason{Code: string(snapshot.RelayAbsent), What: "away", Hint: "look"}

@@ -231,6 +231,30 @@ func TestNothingIsRemovedBeforeAllWasRead(t *testing.T) {
 	assert.Equal(t, taken, store.taken, "what was there is not sent again")
 }
 
+// TestNothingIsRemovedWhileAllIsReadAgain: also of a receiver that has everything.
+func TestNothingIsRemovedWhileAllIsReadAgain(t *testing.T) {
+	t.Parallel()
+	chance := rand.New(rand.NewPCG(1, 0))
+	source := newWorld("a")
+	store := &copyOf{t: t, objects: newWorld("a")}
+	s, r := NewSender(source, "a"), NewReceiver(store, "a")
+	key := Key{"ns", "1"}
+	source["a"][key] = []byte("one")
+	s.Changed("a", key)
+	s.SetComplete("a", true)
+	l := connect(s, r)
+	l.settle(t, s, r, chance)
+	require.Len(t, store.objects["a"], 1)
+	s.SetComplete("a", false)
+	delete(source["a"], key)
+	s.Changed("a", key)
+	l.settle(t, s, r, chance)
+	assert.Len(t, store.objects["a"], 1)
+	s.SetComplete("a", true)
+	l.settle(t, s, r, chance)
+	assert.Empty(t, store.objects["a"])
+}
+
 // TestAStreamThatEndsCostsLittle: after a stream ended, nothing but digests travels if nothing changed.
 func TestAStreamThatEndsCostsLittle(t *testing.T) {
 	t.Parallel()

@@ -217,6 +217,6 @@ func (h *Hub) Exchange(in grpc.BidiStreamingServer[relayv1.Answer, relayv1.Reque
 	})
 	err = pump.Cause(who.ctx, err)
 	counted.End(err)
-	c.exchange.ended(s, err)
+	c.exchange.ended(s, errors.New(wordsOf(err)))
 	return err
 }

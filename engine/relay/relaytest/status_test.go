@@ -119,7 +119,7 @@ func TestPoliciesNameClustersWhoseAgentIsAway(t *testing.T) {
 		return false
 	}
 	serving.want("a", "one")
-	waittest.Until(t, "the policy is told of a cluster whose agent was never here", func() bool { return awaited("its agent has not connected yet") })
+	waittest.Until(t, "the status of the policy names a cluster whose agent was never here", func() bool { return awaited("its agent has not connected yet") })
 	w.agent()
 	serving.written()
 	waittest.Until(t, "the policy holds", func() bool { return len(serving.sink.Failures()) == 0 })
@@ -127,7 +127,7 @@ func TestPoliciesNameClustersWhoseAgentIsAway(t *testing.T) {
 	w.proxy.block(true)
 	w.reaches(snapshot.RelayLost)
 	serving.want("a", "two")
-	waittest.Until(t, "the policy is told of a cluster whose agent is away", func() bool { return awaited("its agent has no connection") })
+	waittest.Until(t, "the status of the policy names a cluster whose agent is away", func() bool { return awaited("its agent has no connection") })
 	w.proxy.block(false)
 	serving.written()
 	waittest.Until(t, "the policy holds again", func() bool { return len(serving.sink.Failures()) == 0 })
