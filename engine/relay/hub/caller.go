@@ -115,11 +115,18 @@ func (h *Hub) review(ctx context.Context, name string) {
 	c.mu.Lock()
 	all := slices.Collect(maps.Keys(c.callers))
 	c.mu.Unlock()
+	refused := map[*caller]error{}
 	for _, who := range all {
 		if _, err := h.options.Agents.Admit(ctx, who.shown, who.uid); err != nil && ctx.Err() == nil {
-			h.options.Log.Warn("the agent of a cluster is not heard any more", "cluster", name, "address", who.address, "reason", err)
-			who.end(status.Error(codes.Unauthenticated, err.Error()))
+			refused[who] = err
 		}
+	}
+	// All at once: an agent that loses one stream closes the others, which would end without a reason then.
+	for who, err := range refused {
+		who.end(status.Error(codes.Unauthenticated, err.Error()))
+	}
+	for who, err := range refused {
+		h.options.Log.Warn("the agent of a cluster is not heard any more", "cluster", name, "address", who.address, "reason", err)
 	}
 }
 
