@@ -89,13 +89,7 @@ func dependencyNeeds(n *virtualmesh.Needs, inv *inventory.Inventory, o *enterpri
 
 func trafficNeeds(n *virtualmesh.Needs, inv *inventory.Inventory, p *networkingv1.TrafficPolicy) {
 	ref := snapshot.RefOf(snapshot.TrafficPolicy, p)
-	var clusters []string
-	for _, s := range p.Spec.SourceSelector {
-		if s.KubeWorkloadMatcher != nil {
-			clusters = append(clusters, s.KubeWorkloadMatcher.Clusters...)
-		}
-	}
-	addNamed(n, inv, ref, clusters, p.Spec.DestinationSelector)
+	addNamed(n, inv, ref, sourceClusters(&p.Spec), p.Spec.DestinationSelector)
 	if len(targets(p.Spec.Policy)) > 0 {
 		selected, _ := inv.SelectDestinations(p.Spec.DestinationSelector)
 		n.Detours = append(n.Detours, detours(inv, ref, &p.Spec, selected)...)
@@ -157,7 +151,7 @@ func detours(inv *inventory.Inventory, ref snapshot.Ref, spec *networkingv1.Traf
 		{trafficShift.field, networkingv1.Policy{TrafficShift: spec.Policy.TrafficShift}},
 		{mirror.field, networkingv1.Policy{Mirror: spec.Policy.Mirror}},
 	} {
-		d := &virtualmesh.Detour{Origin: snapshot.Origin{Ref: ref, Field: part.field}, Clusters: sourceClusters(spec), Selected: selected}
+		d := &virtualmesh.Detour{Origin: snapshot.Origin{Ref: ref, Field: part.field}, Clusters: onlyClusters(spec), Selected: selected}
 		for _, t := range targets(&part.of) {
 			if at, ok := inv.IndexOfService(serviceOf(&t)); ok {
 				d.Targets = append(d.Targets, at)

@@ -25,6 +25,16 @@ func sourceClusters(spec *networkingv1.TrafficPolicySpec) []string {
 	return out
 }
 
+// onlyClusters are the clusters that all callers are in whom the sources of a policy select; nil: they may be in any.
+func onlyClusters(spec *networkingv1.TrafficPolicySpec) []string {
+	for i := range spec.SourceSelector {
+		if m := spec.SourceSelector[i].KubeWorkloadMatcher; m == nil || len(m.Clusters) == 0 {
+			return nil
+		}
+	}
+	return sourceClusters(spec)
+}
+
 // sources are the callers in one cluster that a policy selects; false if there are
 // none. A source without labels and namespaces is all callers of the cluster.
 func sources(spec *networkingv1.TrafficPolicySpec, cluster string) ([]*commonv1.KubeWorkloadMatcher, bool) {
