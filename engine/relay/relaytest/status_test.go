@@ -57,7 +57,10 @@ func TestWhatIsToldOfAConnection(t *testing.T) {
 	assert.NotEmpty(t, s.Address)
 	assert.Positive(t, s.Report.Received.Bytes)
 	assert.Positive(t, s.Report.Resyncs.Full, "the hub was empty")
-	assert.Zero(t, s.LagUp(time.Now()))
+	waittest.Until(t, "nothing waits on its way up", func() bool {
+		s := w.status()
+		return s.LagUp(time.Now()) == 0
+	})
 
 	t.Log("a reconnection is counted, and not told")
 	w.proxy.cut()
