@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -81,6 +82,9 @@ type book struct {
 	verified *snapshot.RelayVerified
 	// told is what statuses tell now.
 	told *snapshot.Relay
+	// before is how many clusters are compared before this one; negative if it does not wait. atOnce is how many are at once.
+	before func() int
+	atOnce int
 	// telling is held by who passes that on. It comes before mu.
 	telling sync.Mutex
 }
@@ -196,6 +200,13 @@ func (b *book) begins() {
 	b.lost, b.why = time.Time{}, ""
 }
 
+// await notes where it is seen how many clusters are compared before.
+func (b *book) await(before func() int, atOnce int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.before, b.atOnce = before, atOnce
+}
+
 // losing notes that there was no stream of Report for a time; false if there is one.
 func (b *book) losing(why string) bool {
 	n := b.report.Numbers()
@@ -247,6 +258,14 @@ func (b *book) relay(now time.Time, remote *watch.Remote) *snapshot.Relay {
 	return out
 }
 
+// waits is how many clusters are compared before, under the lock; negative if it does not wait.
+func (b *book) waits() int {
+	if b.before == nil {
+		return -1
+	}
+	return b.before()
+}
+
 // near reports whether two times are the same but for how they were measured.
 func near(a, b time.Time) bool {
 	const measured = 3 * time.Second
@@ -267,6 +286,10 @@ func (b *book) phase(out *snapshot.Relay, report *pump.Numbers, complete bool) {
 	case !b.connected.IsZero():
 		out.Phase, out.Since = snapshot.RelayResync, whole(report.Since)
 		out.Reason = snapshot.Reason{Code: snapshot.RelayComparing, What: "what the hub has of the cluster is compared with what the agent reports"}
+		if n := b.waits(); n >= 0 {
+			out.Reason.What = fmt.Sprintf("its agent is connected, and what it reports waits to be compared: %d wait before it, at most %d are compared at once", n, b.atOnce)
+			out.Reason.Hint = "this takes seconds for each hundred of clusters; until then the cluster stays as it is"
+		}
 	case out.Refused != nil && !out.Refused.Since.Before(b.lost):
 		out.Phase, out.Since, out.Reason = snapshot.RelayRefused, out.Refused.Since, out.Refused.Reason
 	case !b.lost.IsZero():

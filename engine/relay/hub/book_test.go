@@ -188,6 +188,7 @@ func TestPhases(t *testing.T) {
 		"never, and refused":   {&book{began: at(time.Hour)}, time.Time{}, time.Time{}, told(refused), false, snapshot.RelayRefused, at(time.Minute), snapshot.RelayIdentity},
 		"connected":            {&book{connected: at(time.Hour)}, time.Time{}, time.Time{}, nil, true, snapshot.RelayConnected, at(time.Hour), ""},
 		"not complete":         {&book{connected: at(time.Hour)}, at(time.Minute), time.Time{}, nil, false, snapshot.RelayResync, at(time.Second), snapshot.RelayComparing},
+		"waiting":              {&book{connected: at(time.Hour), before: func() int { return 3 }, atOnce: 16}, at(time.Minute), time.Time{}, nil, false, snapshot.RelayResync, at(time.Second), snapshot.RelayComparing},
 		"stuck up":             {&book{connected: at(time.Hour)}, at(time.Minute), time.Time{}, nil, true, snapshot.RelayStuck, at(time.Minute), snapshot.RelayBlocked},
 		"stuck down":           {&book{connected: at(time.Hour)}, time.Time{}, at(time.Minute), nil, true, snapshot.RelayStuck, at(time.Minute), snapshot.RelayBlocked},
 		"connected, a clone":   {&book{connected: at(time.Hour)}, time.Time{}, time.Time{}, told(refused), true, snapshot.RelayConnected, at(time.Hour), ""},

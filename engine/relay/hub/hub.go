@@ -119,7 +119,7 @@ func New(o Options) *Hub {
 		o.Log = slog.Default()
 	}
 	return &Hub{
-		options: o, incarnation: rand.Text(), turns: make(turns, o.Turns), clusters: map[string]*cluster{}, standing: map[string]*Standing{},
+		options: o, incarnation: rand.Text(), turns: turns{places: make(chan struct{}, o.Turns)}, clusters: map[string]*cluster{}, standing: map[string]*Standing{},
 		books: map[string]*book{}, verifyPause: verifyPause,
 	}
 }

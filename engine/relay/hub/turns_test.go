@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -37,10 +38,14 @@ func TestTurns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client := serveHub(t, "one", "two")
+			h, client := serveHub(t, "one", "two", "three")
 			first := dialAs(t, client, "one")
 			first.awaitHeld()
 			second := dialAs(t, client, "two")
+			third := dialAs(t, client, "three")
+			assert.Contains(t, toldOf(t, h, "one"), "is compared with what the agent reports")
+			assert.Contains(t, toldOf(t, h, "two"), "0 wait before it, at most 1 are")
+			assert.Contains(t, toldOf(t, h, "three"), "1 wait before it, at most 1 are")
 			// Its turn cannot come; if it did, it would at once.
 			select {
 			case f := <-second.frames:
@@ -49,11 +54,25 @@ func TestTurns(t *testing.T) {
 			}
 			end(first)
 			second.awaitHeld()
+			second.cancel()
+			third.awaitHeld()
 		})
 	}
 }
 
-func serveHub(t *testing.T, clusters ...string) relayv1.RelayClient {
+// toldOf is why a cluster is not connected.
+func toldOf(t *testing.T, h *Hub, cluster string) string {
+	t.Helper()
+	for _, s := range h.Statuses() {
+		if s.Cluster == cluster {
+			require.NotNil(t, s.Relay)
+			return s.Relay.Reason.What
+		}
+	}
+	return ""
+}
+
+func serveHub(t *testing.T, clusters ...string) (*Hub, relayv1.RelayClient) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	source, err := watch.New(watch.Options{Management: &rest.Config{Host: "https://127.0.0.1:1"}, Log: log})
@@ -72,7 +91,7 @@ func serveHub(t *testing.T, clusters ...string) relayv1.RelayClient {
 	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	return relayv1.NewRelayClient(conn)
+	return h, relayv1.NewRelayClient(conn)
 }
 
 // agentStream is a stream of an agent whose cluster is empty.
