@@ -4,6 +4,7 @@
 //
 //	check.go     the management cluster and the registered ones
 //	gateways.go  the addresses of gateways
+//	relay.go     the address at which agents find meshctl serve
 //	proxies.go   what proxies hold
 //	pre.go       whether meshctl can be installed, and clusters registered
 package check
@@ -107,6 +108,7 @@ func Facts(ctx context.Context, o Options) (*explain.CheckFacts, error) {
 	for i := range clusters {
 		facts.Clusters = append(facts.Clusters, checkedCluster(&clusters[i]))
 	}
+	facts.Relay = relayFrom(ctx, facts.Clusters, o)
 	return facts, nil
 }
 

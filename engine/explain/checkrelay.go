@@ -40,6 +40,9 @@ func (k *checks) relayed(found *CheckedCluster) CheckCategory {
 	c := CheckCategory{Title: "Cluster " + found.Name}
 	failed := -1
 	at, reason := relayFailure(found)
+	if at == 0 {
+		reason.Hint = k.awayHint()
+	}
 	for i, check := range relayChecks {
 		id := check.id + "/" + found.Name
 		switch {
@@ -117,8 +120,37 @@ func relayFailure(found *CheckedCluster) (at int, why snapshot.Reason) {
 	case multiclusterv1alpha1.ConnectionStateAwaited, multiclusterv1alpha1.ConnectionStateLost:
 	}
 	why.What = cmp.Or(why.What, found.Reasons.String(), "its agent is not connected")
-	why.Hint = "from here it cannot be seen whether DNS, TCP or TLS fails: /readyz and the log of the agent say which, and what to do"
 	return 0, why
+}
+
+// CheckedRelay is the address at which agents find serve, as it was found from here.
+type CheckedRelay struct {
+	// Address is HOST:PORT; Untried says why it is not known.
+	Address, Untried string
+	// Failed is the code of the first step of a connection that fails, and What how; empty if none does.
+	Failed snapshot.Code
+	What   string
+}
+
+// awayHint is the next step where an agent does not connect.
+func (k *checks) awayHint() string {
+	const agent = "/readyz and the log of the agent say which step fails there, DNS, TCP or TLS, and what to do"
+	r := k.Relay
+	switch {
+	case r == nil:
+		return "others are connected, or nothing was tried from here: " + agent
+	case r.Untried != "":
+		return "not tried from here (" + r.Untried + "): " + agent
+	}
+	switch r.Failed {
+	case "":
+		return r.Address + " can be reached from here, and shows the name of the hub: " + agent
+	case snapshot.RelayUnresolved:
+		return "it cannot be reached from here either, " + r.What + ": make the name of " + r.Address + " known to DNS, or wait until the load balancer has done so"
+	case snapshot.RelayUnreachable:
+		return "it cannot be reached from here either, " + r.What + ": check that the pods of `meshctl serve` are ready, and the load balancer and firewalls before " + r.Address
+	}
+	return "from here, another server or something that ends TLS answers at " + r.Address + ", " + r.What + ": it must pass TLS on to `meshctl serve` unopened"
 }
 
 // relayWarnings are what does not fail yet.

@@ -1,6 +1,7 @@
 package explain_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -27,7 +28,7 @@ func TestCheckOfARelay(t *testing.T) {
 			State: multiclusterv1alpha1.ConnectionStateRefused, Reason: r, Refused: &multiclusterv1alpha1.RefusedCaller{ClusterReason: *r, Address: "192.0.2.7"},
 		}
 	}
-	const away = "from here it cannot be seen whether DNS, TCP or TLS fails: /readyz and the log of the agent say which, and what to do"
+	const away = "others are connected, or nothing was tried from here: /readyz and the log of the agent say which step fails there, DNS, TCP or TLS, and what to do"
 	cases := map[string]struct {
 		connection *multiclusterv1alpha1.Connection
 		notServed  string
@@ -139,4 +140,34 @@ func TestWhatWasWrittenOverARelay(t *testing.T) {
 	direct := of(nil)
 	require.Len(t, direct, 1)
 	assert.Equal(t, explain.CheckWarning, direct[0].Result)
+}
+
+// TestCheckOfAnAddressOfAgents: what fails from here as it does for the agents is told by its step.
+func TestCheckOfAnAddressOfAgents(t *testing.T) {
+	t.Parallel()
+	state := engine.Translate(load(t, "bookinfo"))
+	for name, c := range map[string]struct {
+		relay explain.CheckedRelay
+		hint  string
+	}{
+		"reached": {explain.CheckedRelay{Address: "hub:9900"}, "hub:9900 can be reached from here, and shows the name of the hub: /readyz and the log of the agent"},
+		"unknown": {explain.CheckedRelay{Untried: "the Service is of type ClusterIP"}, "not tried from here (the Service is of type ClusterIP): /readyz and"},
+		"DNS":     {explain.CheckedRelay{Address: "hub:9900", Failed: snapshot.RelayUnresolved, What: "DNS: no such host"}, "either, DNS: no such host: make the name of hub:9900 known to DNS"},
+		"TCP":     {explain.CheckedRelay{Address: "hub:9900", Failed: snapshot.RelayUnreachable, What: "TCP: refused"}, "either, TCP: refused: check that the pods of `meshctl serve` are ready"},
+		"TLS":     {explain.CheckedRelay{Address: "hub:9900", Failed: snapshot.RelayNotTrusted, What: "TLS: another name"}, "answers at hub:9900, TLS: another name: it must pass TLS on"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			facts := &explain.CheckFacts{Relay: &c.relay, Clusters: []explain.CheckedCluster{{
+				Name: "west", Health: snapshot.Healthy, Connection: &multiclusterv1alpha1.Connection{State: multiclusterv1alpha1.ConnectionStateAwaited},
+			}}}
+			checkup := explain.New(state).Checkup(facts)
+			i := slices.IndexFunc(checkup.Categories, func(c explain.CheckCategory) bool { return c.Title == "Cluster west" })
+			require.GreaterOrEqual(t, i, 0)
+			first := checkup.Categories[i].Checks[0]
+			assert.Equal(t, "relay-reached/west", first.ID)
+			assert.Equal(t, explain.CheckFailure, first.Result)
+			assert.Contains(t, first.Hint, c.hint)
+		})
+	}
 }

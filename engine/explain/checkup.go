@@ -79,6 +79,8 @@ type CheckFacts struct {
 	Skew     []snapshot.Reason
 	Clusters []CheckedCluster
 	Gateways []CheckedGateway
+	// Relay is the address at which agents find serve, as it was found from here; nil if that was not tried.
+	Relay *CheckedRelay
 	// Translate translates an Input with another mode of federation, to compare sizes; nil leaves that out.
 	Translate func(*snapshot.Input) *snapshot.State
 	// Proxies is a sample of what proxies hold; nil if none was taken.

@@ -14,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/kube"
@@ -86,6 +87,16 @@ func (r *Relay) complete() error {
 		return fmt.Errorf("relay server %q: want HOST:PORT, such as relay.example.com:%d", r.Server, snapshot.RelayPort)
 	}
 	return nil
+}
+
+// RelayAddress is HOST:PORT at which agents in other clusters dial serve, by the Service that Install makes for them. An error says why there is
+// none.
+func RelayAddress(ctx context.Context, config *rest.Config, namespace string, timeout time.Duration) (string, error) {
+	s, err := newServer(managementSide, "", config, timeout)
+	if err != nil {
+		return "", err
+	}
+	return relayAddress(ctx, s, namespace, false)
 }
 
 // relayAddress is where agents dial serve, by the Service that Install makes for them; within: the agent is in the same cluster.
