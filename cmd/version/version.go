@@ -28,6 +28,8 @@ type Options struct {
 	Namespace string
 	// Client: ask no cluster.
 	Client bool
+	// Timeout bounds the wait for a cluster.
+	Timeout time.Duration
 }
 
 const long = `Prints the version of meshctl and, if the management cluster answers, what is
@@ -35,8 +37,8 @@ installed there: the version of "meshctl serve", the custom resource types, and
 whether the accounts of the registered clusters have the permissions that this
 version needs. Where versions differ, it says what to do.`
 
-// timeout bounds the wait for a cluster: this is the first command that many people run.
-const timeout = 3 * time.Second
+// defaultTimeout is short: this is the first command that many people run.
+const defaultTimeout = 3 * time.Second
 
 // NewCmd returns the command; runF replaces the run in tests.
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
@@ -53,6 +55,9 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
   meshctl version --client -o json`,
 		Args: cmdutil.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if opts.Timeout <= 0 {
+				return cmdutil.FlagErrorf("--timeout must be greater than 0")
+			}
 			opts.Config, opts.Context = func() (*rest.Config, error) { return flags.Config(f) }, flags.Context
 			if runF != nil {
 				return runF(cmd.Context(), opts)
@@ -64,6 +69,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	opts.Output.Prints(cmdutil.Form{Value: Answer{}})
 	flags.AddFlags(cmd)
 	cmd.Flags().StringVarP(&opts.Namespace, "namespace", "n", snapshot.DefaultNamespace, "`namespace` of the management plane")
+	cmd.Flags().DurationVar(&opts.Timeout, "timeout", defaultTimeout, "how long to wait for an answer of the cluster")
 	cmd.Flags().BoolVar(&opts.Client, "client", false, "print the version of this meshctl only")
 	return cmd
 }
@@ -100,9 +106,9 @@ func installed(ctx context.Context, opts *Options) (*registration.InstalledVersi
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*timeout)
+	ctx, cancel := context.WithTimeout(ctx, 2*opts.Timeout)
 	defer cancel()
-	return registration.Versions(ctx, registration.VersionsOptions{Config: config, Context: opts.Context, Namespace: opts.Namespace, Timeout: timeout})
+	return registration.Versions(ctx, registration.VersionsOptions{Config: config, Context: opts.Context, Namespace: opts.Namespace, Timeout: opts.Timeout})
 }
 
 func (a *Answer) print(out io.Writer) error {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -259,7 +260,7 @@ func TestMessagesDecideNothing(t *testing.T) {
 			Name: "east", RemoteConfig: remote, MgmtConfig: management, ServeWait: time.Second, KeepCredential: true,
 		})
 		a.registered = report.Serve
-		all, err := registration.List(t.Context(), registration.ListOptions{MgmtConfig: management})
+		all, err := registration.List(t.Context(), registration.ListOptions{MgmtConfig: management, Timeout: waittest.Limit()})
 		require.NoError(t, err)
 		require.Len(t, all, 1)
 		a.listed, a.health = all[0].Serve, all[0].Health

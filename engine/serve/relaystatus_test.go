@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/waittest"
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/relay/agent"
@@ -102,7 +103,7 @@ func TestRelayIsTold(t *testing.T) {
 	reaches(multiclusterv1alpha1.ConnectionStateAwaited)
 	list := func() registration.ClusterStatus {
 		t.Helper()
-		all, err := registration.List(t.Context(), registration.ListOptions{MgmtConfig: management})
+		all, err := registration.List(t.Context(), registration.ListOptions{MgmtConfig: management, Timeout: waittest.Limit()})
 		require.NoError(t, err)
 		require.Len(t, all, 1)
 		return all[0]
