@@ -36,6 +36,7 @@ func Run(ctx context.Context, streams *cmdutil.Streams, args []string) int {
 }
 
 func run(ctx context.Context, f *cmdutil.Factory, args []string) int {
+	f.Run = func(ctx context.Context, args []string) int { return run(ctx, f, args) }
 	root := NewCmdRoot(f)
 	root.SetArgs(help.Args(args))
 	executed, err := root.ExecuteContextC(ctx)

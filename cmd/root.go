@@ -29,7 +29,10 @@ joins them into a VirtualMesh, makes services reachable across clusters, and
 translates TrafficPolicies and AccessPolicies into the configuration of each
 mesh.`
 
-const rootExample = `  # Try meshctl on this machine; requires only Go
+const rootExample = `  # Look at a recorded fleet, without any cluster
+  meshctl demo show
+
+  # Try meshctl on this machine; requires only Go
   meshctl demo up
 
   # Show which policies apply to a service, and who may call it

@@ -1,6 +1,7 @@
 package cmdutil
 
 import (
+	"context"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -22,6 +23,8 @@ type Factory struct {
 	// Contexts lists the contexts of a kubeconfig file ("" means the usual
 	// places), ascending, and names the current one; none is an error.
 	Contexts func(kubeconfig string) (names []string, current string, err error)
+	// Run runs another command line of the program on the same streams, and returns its exit code.
+	Run func(ctx context.Context, args []string) int
 }
 
 // NewFactory returns the factory of the real program.

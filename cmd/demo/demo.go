@@ -41,6 +41,7 @@ type Options struct {
 	call  callOptions
 	fault breakOptions
 	app   app.Options
+	show  showOptions
 }
 
 // demo converts the options to those of package demo.
@@ -73,7 +74,10 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		Use:   "demo",
 		Short: "Try meshctl on this machine, with two joined clusters",
 		Long:  long,
-		Example: `  # Start the demo, and look at one of its services
+		Example: `  # Look at a recorded fleet, without any cluster
+  meshctl demo show
+
+  # Start the demo, and look at one of its services
   meshctl demo up
   export KUBECONFIG=$(meshctl demo kubeconfig)
   meshctl describe destination reviews-bookinfo-cluster-1
@@ -81,7 +85,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
   # Stop the demo
   meshctl demo down`,
 	}
-	cmd.AddCommand(newCmdUp(f, runF), newCmdStatus(f, runF), newCmdKubeconfig(f, runF), newCmdDown(f, runF), newCmdPrepare(f, runF),
+	cmd.AddCommand(newCmdShow(f, runF), newCmdUp(f, runF), newCmdStatus(f, runF), newCmdKubeconfig(f, runF), newCmdDown(f, runF), newCmdPrepare(f, runF),
 		newCmdCall(f, runF), newCmdBreak(f, runF), newCmdRepair(f, runF), newCmdKubelet(f, runF), newCmdTunnel(f, runF), newCmdApp(f, runF), newCmdSend(f, runF))
 	return cmd
 }
