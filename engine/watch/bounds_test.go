@@ -241,7 +241,10 @@ type reading struct {
 	changed chan struct{}
 }
 
-func readOf(t *testing.T, s *lists) *reading { return readWithin(t, s, 0) }
+func readOf(t *testing.T, s *lists) *reading {
+	t.Helper()
+	return readWithin(t, s, 0)
+}
 
 // readWithin reads a cluster that may send a number of changes in a minute; 0: any number.
 func readWithin(t *testing.T, s *lists, events int) *reading {
