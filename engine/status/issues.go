@@ -58,7 +58,7 @@ func frozenIssue(namespace string, c *snapshot.Cluster) snapshot.Issue {
 		Code: snapshot.ClusterFrozen, Severity: snapshot.Error,
 		Ref:     snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: namespace, Name: c.Name},
 		Message: "the cluster is " + c.Unreachable() + "; nothing is changed there, and other clusters keep the objects that follow from it",
-		Hint:    "`meshctl cluster list` shows its state; if it is gone for good: `meshctl cluster deregister " + c.Name + " --force`",
+		Hint:    "`meshctl cluster list` says why, and what to do; until it answers, requests go on as last written, and edits wait",
 	}
 }
 
@@ -68,7 +68,7 @@ func failureIssue(f snapshot.Failure) snapshot.Issue {
 	case snapshot.ForeignObject:
 		hint = "rename or delete it, or exclude the service from the policies"
 	case snapshot.ClusterAwaited:
-		hint = "make the cluster answer, or deregister it if it is gone for good: `meshctl cluster list` shows its state; or change the policy so that it needs nothing new there"
+		hint = "make the cluster answer: `meshctl cluster list` says why it does not, and what to do; or change the policy so that it needs nothing new there"
 	case snapshot.WithdrawalHeld:
 		hint = "look for what is missing: a control plane, Services, or objects of the management plane"
 	case snapshot.AnotherPlane:
