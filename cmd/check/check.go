@@ -57,8 +57,10 @@ With --wait, the checks are made again until none fails.
 With --proxies, a sample of callers and services is drawn, and for each pair a
 request is evaluated on what the proxies of their pods hold, as by "meshctl why
 --proxy". That is read by port-forward and with your own credential, and is the
-last word on what is in force. The seed of the sample is printed; with --seed,
-it is drawn again.
+last word on what is in force. Agents of clusters that are reached via relay
+read no proxies: a context of your own has to lead there, too. Clusters that
+were not asked are named. The seed of the sample is printed; with --seed, it is
+drawn again.
 
 With --pre, it is checked before anything is written whether meshctl can be
 installed in the management cluster, and whether the clusters of

@@ -36,6 +36,9 @@ A registered cluster moves to its agent with "cluster register --relay", and
 back with "cluster register". It is reached in the old way until the new one
 works, and nothing that was written there is deleted.
 
+What proxies hold is not read through agents: "check --proxies" and "why
+--proxy" use your own context of the cluster, and say so where there is none.
+
 Gateways on the way must pass TLS through: both sides prove who they are. Agents
 send the server name gloo-mesh-mgmt-server.NAMESPACE, whatever address they
 dial, and a gateway can find the Service by it. Own names are in the certificate

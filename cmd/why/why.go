@@ -57,7 +57,9 @@ pod of FROM, at one pod of each workload where it ends, and at the gateways
 between them. Where that differs from what follows from the objects, the object
 that makes the difference is named. What proxies hold is in force: with --proxy,
 only requests that they let in, and of which the objects say the same or know
-nothing, count as allowed.`
+nothing, count as allowed. Agents of clusters that are reached via relay read no
+proxies: a context of your own has to lead there, and the answer says so if none
+does.`
 
 const example = `  # Say whether productpage may read a review, and which reviews it gets
   meshctl why productpage-v1 reviews GET /reviews/1

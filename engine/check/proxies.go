@@ -40,10 +40,12 @@ const (
 // Proxies reads the proxies of pods with the user's own credentials: those of the contexts that lead to the clusters. The credentials that
 // serve has may not. It is for one goroutine, and keeps what it has read.
 type Proxies struct {
-	ctx      context.Context //nolint:containedctx // of one question
-	detours  *registration.Detours
-	uids     map[string]types.UID
-	timeout  time.Duration
+	ctx     context.Context //nolint:containedctx // of one question
+	detours *registration.Detours
+	uids    map[string]types.UID
+	timeout time.Duration
+	// relayed are the clusters that are reached through their agents.
+	relayed  map[string]bool
 	contexts map[string]registration.Context
 	pods     map[string][]explain.ProxyPod
 	configs  map[string]*configOrError
@@ -57,20 +59,35 @@ type configOrError struct {
 // NewProxies prepares to read proxies of registered clusters, without I/O. Timeout bounds each request.
 func NewProxies(ctx context.Context, detours *registration.Detours, clusters []*multiclusterv1alpha1.KubernetesCluster, timeout time.Duration) *Proxies {
 	p := &Proxies{
-		ctx: ctx, detours: detours, timeout: timeout, uids: map[string]types.UID{},
+		ctx: ctx, detours: detours, timeout: timeout, uids: map[string]types.UID{}, relayed: map[string]bool{},
 		contexts: map[string]registration.Context{}, pods: map[string][]explain.ProxyPod{}, configs: map[string]*configOrError{},
 	}
 	for _, c := range clusters {
 		p.uids[c.Name] = types.UID(c.Annotations[cluster.UIDAnnotation])
+		p.relayed[c.Name] = c.Status.Connection != nil
 	}
 	return p
+}
+
+// notAsked are the clusters whose proxies cannot be read from here, by name.
+func (p *Proxies) notAsked() []explain.NotAsked {
+	var out []explain.NotAsked
+	for _, name := range slices.Sorted(maps.Keys(p.uids)) {
+		if _, err := p.config(name); err != nil {
+			out = append(out, explain.NotAsked{Cluster: name, Relayed: p.relayed[name], Reason: err.Error()})
+		}
+	}
+	return out
 }
 
 // Sample looks at the proxies of some callers and called services.
 func Sample(ctx context.Context, index *explain.Index, o Options) *explain.CheckedProxies {
 	random := rand.New(rand.NewPCG(o.Seed, 0))
 	proxies := NewProxies(ctx, o.Detours, index.Input().Management.KubernetesClusters, o.Timeout)
-	return &explain.CheckedProxies{Wanted: o.Proxies, Seed: o.Seed, Answers: explain.SampleProxies(index, o.Proxies, random.IntN, proxies, func() bool { return ctx.Err() != nil })}
+	return &explain.CheckedProxies{
+		Wanted: o.Proxies, Seed: o.Seed, NotAsked: proxies.notAsked(),
+		Answers: explain.SampleProxies(index, o.Proxies, random.IntN, proxies, func() bool { return ctx.Err() != nil }),
+	}
 }
 
 // Contexts says which context was used for which cluster, ascending: "cluster-1 (context admin@east)".
@@ -88,7 +105,7 @@ func (p *Proxies) config(name string) (*rest.Config, error) {
 	if !known {
 		list := p.detours.Contexts(p.ctx, p.uids[name])
 		if len(list) == 0 {
-			return nil, fmt.Errorf("cluster %s: no context of your kubeconfig leads to it, and its proxies are read with your own credential: add one, or name another file with --kubeconfig", name)
+			return nil, p.noContext(name)
 		}
 		found = list[0]
 		if i := slices.IndexFunc(list, func(c registration.Context) bool { return c.Name == name }); i >= 0 {
@@ -99,6 +116,19 @@ func (p *Proxies) config(name string) (*rest.Config, error) {
 	config := kube.Unlimited(found.Config)
 	config.Timeout = 0
 	return config, nil
+}
+
+// noContext says why the proxies of a cluster cannot be read, and what to do.
+func (p *Proxies) noContext(name string) error {
+	switch {
+	case p.relayed[name] && p.uids[name] == "":
+		return fmt.Errorf("cluster %[1]s: it is reached via relay, its agent reads no proxies, and it is not recorded which context leads there: "+
+			"`meshctl cluster register %[1]s --relay --remote-context CONTEXT` records that", name)
+	case p.relayed[name]:
+		return fmt.Errorf("cluster %s: it is reached via relay, its agent reads no proxies, and no context of your kubeconfig leads there: "+
+			"add one, or name another file with --kubeconfig", name)
+	}
+	return fmt.Errorf("cluster %s: no context of your kubeconfig leads to it, and its proxies are read with your own credential: add one, or name another file with --kubeconfig", name)
 }
 
 // Pods is part of explain.Proxies: ready pods come before others.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -17,6 +18,25 @@ type CheckedProxies struct {
 	Wanted  int
 	Seed    uint64
 	Answers []*Why
+	// NotAsked are the clusters whose proxies could not be read from here, by name. Pairs of which one is there are not evaluated.
+	NotAsked []NotAsked
+}
+
+// NotAsked is a cluster whose proxies could not be read.
+type NotAsked struct {
+	Cluster string
+	// Relayed: it is reached through its agent.
+	Relayed bool
+	// Reason is a sentence, with what to do.
+	Reason string
+}
+
+// via is how the cluster is reached, as in the list of clusters.
+func (n *NotAsked) via() string {
+	if n.Relayed {
+		return strings.ToLower(string(multiclusterv1alpha1.ViaRelay))
+	}
+	return strings.ToLower(string(multiclusterv1alpha1.ViaDirect))
 }
 
 // SampleProxies asks what becomes of requests for / of some callers to services that they know, and what their proxies hold about it.
@@ -69,6 +89,11 @@ func ofGateway(m *snapshot.MeshPlan, namespace string, pods map[string]string) b
 	})
 }
 
+// isSaid reports whether a reason of an answer is that of a cluster that was not asked.
+func (c *CheckedProxies) isSaid(reason string) bool {
+	return slices.ContainsFunc(c.NotAsked, func(n NotAsked) bool { return n.Reason == reason })
+}
+
 // proxies are the checks of what proxies hold: a failure for each pair where it differs, and a warning for what is not known.
 func (k *checks) proxies() CheckCategory {
 	category := CheckCategory{Title: "Proxies"}
@@ -107,6 +132,12 @@ func (k *checks) proxies() CheckCategory {
 	if more := listed - maxListed; more > 0 {
 		category.fail("proxies/more", "others", snapshot.Count(more, "more pair")+" of callers and services of which the proxies differ", "repeat it after the ones above are resolved")
 	}
+	for i := range k.Proxies.NotAsked {
+		n := &k.Proxies.NotAsked[i]
+		what := fmt.Sprintf("proxies of %s (via %s) not asked, and %s not evaluated", n.Cluster, n.via(), snapshot.Count(unknown[n.Reason], "pair"))
+		category.warn("proxies/not-asked/"+n.Cluster, what, n.Reason, "see who decides there by the objects: meshctl why FROM TO")
+	}
+	reasons = slices.DeleteFunc(reasons, k.Proxies.isSaid)
 	for i, reason := range reasons {
 		if i == maxListed {
 			break
