@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/meshctl/meshctl/cmd/schematest"
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -29,16 +31,16 @@ func TestRelayTable(t *testing.T) {
 	ended := connection(multiclusterv1alpha1.ConnectionStateLost, time.Hour)
 	ended.CertificateExpires = ago(time.Minute)
 	expires := now.Add(17 * time.Hour)
-	table := relayTable([]registration.ClusterStatus{
+	list := []registration.ClusterStatus{
 		{Name: "cluster-1", Health: snapshot.Healthy, Expires: &expires, Meshes: []registration.MeshStatus{{Type: "istio", Version: "1.31.1"}}},
 		{Name: "cluster-2", Health: snapshot.Healthy, Connection: connection(multiclusterv1alpha1.ConnectionStateConnected, 25*time.Hour)},
 		{Name: "cluster-3", Health: snapshot.HealthDegraded, Connection: behind, Reason: "what is sent to the hub is not acknowledged"},
 		{Name: "cluster-4", Health: snapshot.HealthUnreachable, Connection: ended, Reason: "its agent has no connection"},
 		{Name: "cluster-5", Health: snapshot.HealthUnknown, Connection: &multiclusterv1alpha1.Connection{Via: multiclusterv1alpha1.ViaRelay, State: multiclusterv1alpha1.ConnectionStateAwaited}},
 		{Name: "cluster-6", Health: snapshot.HealthLeftover, Reason: "deregistered"},
-	}, now)
+	}
 	var out bytes.Buffer
-	require.NoError(t, table.Print(&out))
+	require.NoError(t, relayTable(list, now).Print(&out))
 	assert.Equal(t, `NAME        VIA      STATE       SINCE   LAG-UP   LAG-DOWN   OBJECTS   AGENT    CERTIFICATE   MESHES         PROBLEM
 cluster-1   direct   healthy     -       -        -          -         -        17h           istio 1.31.1   -
 cluster-2   relay    connected   25h     <30s     <30s       1234      v1.4.0   6d            -              -
@@ -47,4 +49,7 @@ cluster-4   relay    lost        60m     -        -          1234      v1.4.0   
 cluster-5   relay    awaited     -       -        -          -         -        -             -              -
 cluster-6   -        leftover    -       -        -          -         -        -             -              deregistered
 `, out.String())
+	raw, err := json.Marshal(list)
+	require.NoError(t, err)
+	schematest.Valid(t, "cluster list", string(raw))
 }

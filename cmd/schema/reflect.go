@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/invopop/jsonschema"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -57,7 +58,7 @@ func nameOf(t reflect.Type) string {
 // special describes the types that do not look in JSON as they do in Go.
 func (s *sources) special(t reflect.Type) *jsonschema.Schema {
 	switch t {
-	case reflect.TypeFor[time.Time]():
+	case reflect.TypeFor[time.Time](), reflect.TypeFor[metav1.Time]():
 		return &jsonschema.Schema{Type: "string", Format: "date-time"}
 	case reflect.TypeFor[time.Duration]():
 		return &jsonschema.Schema{Type: "integer", Description: "nanoseconds"}
