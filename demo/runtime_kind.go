@@ -120,20 +120,40 @@ func (r *kindRuntime) Versions(clusters []Cluster) (map[string]string, error) {
 func (r *kindRuntime) manage(u *up) []step {
 	return []step{
 		{title: "Installing meshctl in " + u.state.Clusters[0], run: func(ctx context.Context) error {
-			return u.meshctl(ctx, "install", "--kubeconfig", u.kubeconfig(), "--context", u.clusters[0].Context(), "--image", r.meshctl)
+			return u.meshctl(ctx, append([]string{"install", "--kubeconfig", u.kubeconfig(), "--context", u.clusters[0].Context()}, r.installFlags()...)...)
 		}},
 		{title: "Registering both clusters, with an agent each", run: func(ctx context.Context) error {
-			if err := u.registerOne(ctx, u.clusters[0], "--agent-image", r.meshctl); err != nil {
-				return err
-			}
-			for _, c := range u.clusters[1:] {
-				if err := u.registerOne(ctx, c, "--agent-image", r.meshctl, "--api-server-address", kind.APIServer(c.Name())); err != nil {
+			for i, c := range u.clusters {
+				if err := u.registerOne(ctx, c, r.registerFlags(c.Name(), i == 0, i == len(u.clusters)-1)...); err != nil {
 					return err
 				}
 			}
 			return nil
 		}},
 	}
+}
+
+// installFlags are those of `meshctl install`. Agents in other clusters reach a port of the node: kind has no load balancers, and its nodes
+// are in one network.
+func (r *kindRuntime) installFlags() []string {
+	flags := []string{"--image", r.meshctl}
+	if r.Relay {
+		flags = append(flags, "--relay", "--relay-service-type", string(corev1.ServiceTypeNodePort))
+	}
+	return flags
+}
+
+// registerFlags are those of `meshctl cluster register` for a cluster, which may be the first or the last one.
+func (r *kindRuntime) registerFlags(cluster string, first, last bool) []string {
+	flags := []string{"--agent-image", r.meshctl}
+	switch {
+	case first: // serve runs in it
+	case last && r.Relay:
+		flags = append(flags, "--relay")
+	default:
+		flags = append(flags, "--api-server-address", kind.APIServer(cluster))
+	}
+	return flags
 }
 
 // revive waits until the pods work again: whatever ended of them, Kubernetes starts.

@@ -54,8 +54,8 @@ func BreakRelay(opts Options, fault RelayFault) (changed bool, err error) {
 	return true, files.WriteState(filepath.Join(opts.Dir, faultFile), fault)
 }
 
-// ErrNoRelay is returned where no cluster of the demo is reached through its agent.
-var ErrNoRelay = errors.New("none of its clusters is reached through its agent; `meshctl demo down` and `meshctl demo up --relay` start it so")
+// ErrNoRelay is returned where there is nothing between an agent and the management plane that can be broken.
+var ErrNoRelay = errors.New("it has no relay that can be broken, as only a demo of --runtime local with --relay has; `meshctl demo down` and `meshctl demo up --relay` start it so")
 
 func readFault(dir string) (f RelayFault, err error) {
 	if err = files.ReadState(filepath.Join(dir, faultFile), &f); errors.Is(err, fs.ErrNotExist) {

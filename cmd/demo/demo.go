@@ -185,9 +185,6 @@ func upRun(ctx context.Context, opts *Options) error {
 	if opts.Runtime != demo.RuntimeKind && (opts.NodeImage != "" || opts.Image != "") {
 		return cmdutil.FlagErrorf("--image and --meshctl-image are for --runtime %s", demo.RuntimeKind)
 	}
-	if opts.Relay && opts.Runtime == demo.RuntimeKind {
-		return cmdutil.FlagErrorf("--relay is for --runtime %s", demo.RuntimeLocal)
-	}
 	return demo.Up(ctx, opts.demo())
 }
 
