@@ -9,12 +9,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -32,9 +36,53 @@ import (
 type relayDemo struct {
 	t    *testing.T
 	opts demo.Options
-	// there reaches cluster-2 without meshctl, and removed counts what was deleted there of what meshctl writes.
-	there   dynamic.Interface
-	removed atomic.Int64
+	// here reaches the management cluster without meshctl, and there cluster-2.
+	here, there dynamic.Interface
+
+	mu sync.Mutex
+	// removed are the objects of meshctl that were deleted in one of them, and damaged the UIDs of those that the test deletes.
+	removed []string
+	damaged map[types.UID]bool
+}
+
+// startRelayDemo starts a demo whose cluster-2 is reached through its agent.
+func startRelayDemo(t *testing.T) *relayDemo {
+	t.Helper()
+	buildHelper(t)
+	d := &relayDemo{
+		t: t, opts: demo.Options{Dir: filepath.Join(t.TempDir(), "demo"), Meshctl: sandboxtest.Meshctl(t), Relay: true}, damaged: map[types.UID]bool{},
+	}
+	t.Cleanup(func() {
+		if err := demo.Down(context.Background(), d.opts); err != nil && !errors.Is(err, demo.ErrNotRunning) {
+			t.Errorf("stopping the demo: %v", err)
+		}
+	})
+	require.NoError(t, demo.Up(t.Context(), d.opts))
+	d.here, d.there = d.client("cluster-1"), d.client("cluster-2")
+	assert.Equal(t, "connected", d.state())
+	d.meshctl("cluster", "verify", "cluster-2")
+	d.watch()
+	return d
+}
+
+func (d *relayDemo) client(cluster string) dynamic.Interface {
+	d.t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(d.opts.Dir, cluster, "kubeconfig"))
+	require.NoError(d.t, err)
+	client, err := dynamic.NewForConfig(config)
+	require.NoError(d.t, err)
+	return client
+}
+
+// ends checks that nothing was deleted, and stops the demo.
+func (d *relayDemo) ends() {
+	d.t.Helper()
+	d.mu.Lock()
+	assert.Empty(d.t, d.removed, "objects were deleted")
+	d.mu.Unlock()
+	require.NoError(d.t, demo.Down(d.t.Context(), d.opts))
+	requireNoProcess(d.t, d.opts.Dir)
+	assert.NoDirExists(d.t, d.opts.Dir)
 }
 
 // TestRelay: cluster-2 is joined by its agent. Requests go on while the agent is cut off, while the management plane is gone, and while the
@@ -42,21 +90,7 @@ type relayDemo struct {
 // Not parallel: it starts two clusters.
 func TestRelay(t *testing.T) {
 	shard.Only(t, shard.Demo)
-	buildHelper(t)
-	d := &relayDemo{t: t, opts: demo.Options{Dir: filepath.Join(t.TempDir(), "demo"), Meshctl: sandboxtest.Meshctl(t), Relay: true}}
-	t.Cleanup(func() {
-		if err := demo.Down(context.Background(), d.opts); err != nil && !errors.Is(err, demo.ErrNotRunning) {
-			t.Errorf("stopping the demo: %v", err)
-		}
-	})
-	require.NoError(t, demo.Up(t.Context(), d.opts))
-	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(d.opts.Dir, "cluster-2", "kubeconfig"))
-	require.NoError(t, err)
-	d.there, err = dynamic.NewForConfig(config)
-	require.NoError(t, err)
-	assert.Equal(t, "connected", d.state())
-	d.meshctl("cluster", "verify", "cluster-2")
-	d.watch()
+	d := startRelayDemo(t)
 	ended := d.load()
 
 	t.Log("the agent is cut off")
@@ -84,10 +118,7 @@ func TestRelay(t *testing.T) {
 	d.meshctl("cluster", "verify", "cluster-2")
 
 	ended()
-	assert.Zero(t, d.removed.Load(), "objects were deleted")
-	require.NoError(t, demo.Down(t.Context(), d.opts))
-	requireNoProcess(t, d.opts.Dir)
-	assert.NoDirExists(t, d.opts.Dir)
+	d.ends()
 }
 
 // meshctl runs the binary like a user of the demo.
@@ -131,19 +162,40 @@ func (d *relayDemo) address() string {
 	return state.Relay.Address
 }
 
-// watch counts deletions of ServiceEntries: the test deletes none.
+// writtenKinds are those of the objects that meshctl writes in the clusters of the demo.
+func writtenKinds() []schema.GroupVersionResource {
+	return []schema.GroupVersionResource{
+		kube.Networking("serviceentries"), kube.Networking("gateways"), kube.Networking("virtualservices"), kube.Networking("destinationrules"),
+		kube.Networking("sidecars"), kube.Security("authorizationpolicies"), {Group: "networking.istio.io", Version: "v1alpha3", Resource: "envoyfilters"},
+		{Group: "certificates.mesh.gloo.solo.io", Version: "v1", Resource: "issuedcertificates"},
+	}
+}
+
+// watch notes the deletions of objects of meshctl but those that the test makes.
 func (d *relayDemo) watch() {
 	d.t.Helper()
-	events, err := d.there.Resource(kube.Networking("serviceentries")).Watch(d.t.Context(), metav1.ListOptions{})
-	require.NoError(d.t, err)
-	d.t.Cleanup(events.Stop)
-	go func() {
-		for e := range events.ResultChan() {
-			if e.Type == "DELETED" {
-				d.removed.Add(1)
-			}
+	for cluster, client := range map[string]dynamic.Interface{"cluster-1": d.here, "cluster-2": d.there} {
+		for _, kind := range writtenKinds() {
+			events, err := client.Resource(kind).Watch(d.t.Context(), metav1.ListOptions{LabelSelector: "owner.networking.mesh.gloo.solo.io"})
+			require.NoError(d.t, err)
+			d.t.Cleanup(events.Stop)
+			go func() {
+				for e := range events.ResultChan() {
+					if o, isObject := e.Object.(*unstructured.Unstructured); isObject && e.Type == apiwatch.Deleted {
+						d.gone(cluster, kind, o)
+					}
+				}
+			}()
 		}
-	}()
+	}
+}
+
+func (d *relayDemo) gone(cluster string, kind schema.GroupVersionResource, o *unstructured.Unstructured) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.damaged[o.GetUID()] {
+		d.removed = append(d.removed, cluster+" "+kind.Resource+" "+o.GetNamespace()+"/"+o.GetName())
+	}
 }
 
 // damage deletes a DestinationRule, and waits until somebody has written it again.
@@ -152,6 +204,9 @@ func (d *relayDemo) damage() {
 	rules := d.there.Resource(kube.Networking("destinationrules")).Namespace("bookinfo")
 	before, err := rules.Get(d.t.Context(), "reviews", metav1.GetOptions{})
 	require.NoError(d.t, err)
+	d.mu.Lock()
+	d.damaged[before.GetUID()] = true
+	d.mu.Unlock()
 	require.NoError(d.t, rules.Delete(d.t.Context(), "reviews", metav1.DeleteOptions{}))
 	waittest.Until(d.t, "it is written again", func() bool {
 		now, err := rules.Get(d.t.Context(), "reviews", metav1.GetOptions{})
