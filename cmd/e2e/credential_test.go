@@ -65,6 +65,22 @@ type use struct{ verb, group, resource string }
 // Kinds of a mesh that the cluster does not have are only listed.
 func (w *environment) usesAllPermissions() {
 	w.asksForCertificates("cluster-2")
+	w.deletesPolicies()
+	granted := w.withoutAbsent("cluster-2", w.granted("cluster-2"))
+	assert.Equal(w.t, granted, w.used("cluster-2", agents("cluster-2"), "cluster-2"), "granted and used permissions")
+
+	w.apply("cluster-1", manifests.VirtualMesh())
+	w.until("services are federated again", func(context.Context) error {
+		if len(w.names("cluster-2", kube.Networking("serviceentries"))) == 0 {
+			return fmt.Errorf("there is no ServiceEntry")
+		}
+		return nil
+	})
+}
+
+// deletesPolicies: without policies and a VirtualMesh, nothing that was translated is left.
+func (w *environment) deletesPolicies() {
+	w.t.Helper()
 	w.delete("cluster-1", kube.Policies("trafficpolicies"), mgmt, "reviews-shift")
 	w.delete("cluster-1", kube.Policies("trafficpolicies"), mgmt, "reviews-limit")
 	w.delete("cluster-1", kube.Policies("accesspolicies"), mgmt, "productpage")
@@ -86,7 +102,12 @@ func (w *environment) usesAllPermissions() {
 		}
 		return nil
 	})
-	absent := w.absent("cluster-2")
+}
+
+// withoutAbsent leaves out the permissions for kinds that a cluster does not serve, which can only be listed.
+func (w *environment) withoutAbsent(cluster string, granted []string) []string {
+	w.t.Helper()
+	absent := w.absent(cluster)
 	assert.ElementsMatch(w.t, []string{
 		"meshconfigs.config.openservicemesh.io", "httproutegroups.specs.smi-spec.io", "tcproutes.specs.smi-spec.io",
 		"traffictargets.access.smi-spec.io", "trafficsplits.split.smi-spec.io",
@@ -94,18 +115,9 @@ func (w *environment) usesAllPermissions() {
 		"gateways.gateway.networking.k8s.io", "listenersets.gateway.networking.k8s.io", "referencegrants.gateway.networking.k8s.io",
 		"federatedhosts.networking.mesh.gloo.solo.io", // which is for admission
 	}, slices.Collect(maps.Keys(absent)), "granted, but not served")
-	granted := slices.DeleteFunc(w.granted("cluster-2"), func(permission string) bool {
+	return slices.DeleteFunc(granted, func(permission string) bool {
 		verb, resource, _ := strings.Cut(permission, " ")
 		return absent[resource] && verb != "list" && verb != "watch"
-	})
-	assert.Equal(w.t, granted, w.used("cluster-2", agents("cluster-2"), "cluster-2"), "granted and used permissions")
-
-	w.apply("cluster-1", manifests.VirtualMesh())
-	w.until("services are federated again", func(context.Context) error {
-		if len(w.names("cluster-2", kube.Networking("serviceentries"))) == 0 {
-			return fmt.Errorf("there is no ServiceEntry")
-		}
-		return nil
 	})
 }
 
@@ -225,21 +237,8 @@ func (w *environment) rolesOf(cluster string, is func(name string) bool) []rbacv
 // the audit log. No request may have been denied.
 func (w *environment) used(cluster, namespace, account string) []string {
 	w.t.Helper()
-	account = "system:serviceaccount:" + namespace + ":" + account
-	log, err := os.ReadFile(w.cluster(cluster).AuditLog())
-	require.NoError(w.t, err)
 	all, refused := map[use]bool{}, map[use]bool{}
-	for line := range strings.Lines(string(log)) {
-		var event struct {
-			Verb           string
-			User           struct{ Username string }
-			ObjectRef      struct{ APIGroup, Resource, Subresource string }
-			ResponseStatus struct{ Code int }
-			RequestURI     string
-		}
-		if json.Unmarshal([]byte(line), &event) != nil || event.User.Username != account && !strings.HasPrefix(event.User.Username, account+"-") || event.ObjectRef.Resource == "" {
-			continue // anyone may read URLs that are not resources
-		}
+	for _, event := range w.audited(cluster, namespace, account) {
 		resource := event.ObjectRef.Resource
 		if event.ObjectRef.Subresource != "" {
 			resource += "/" + event.ObjectRef.Subresource
@@ -267,6 +266,32 @@ func (w *environment) used(cluster, namespace, account string) []string {
 	maps.DeleteFunc(refused, func(u use, _ bool) bool { return all[u] })
 	assert.Empty(w.t, spell(refused), "refused by the API server")
 	return spell(all)
+}
+
+// auditEvent is a request for an object, as an API server notes it (audit.k8s.io/v1, Event).
+type auditEvent struct {
+	Verb           string
+	User           struct{ Username string }
+	ObjectRef      struct{ APIGroup, Resource, Subresource, Namespace, Name string }
+	ResponseStatus struct{ Code int }
+	RequestURI     string
+}
+
+// audited are the requests for objects of an account of a namespace in a cluster, or that of a later registration. Anyone may read URLs that
+// are no objects.
+func (w *environment) audited(cluster, namespace, account string) []auditEvent {
+	w.t.Helper()
+	account = "system:serviceaccount:" + namespace + ":" + account
+	log, err := os.ReadFile(w.cluster(cluster).AuditLog())
+	require.NoError(w.t, err)
+	var out []auditEvent
+	for line := range strings.Lines(string(log)) {
+		var event auditEvent
+		if json.Unmarshal([]byte(line), &event) == nil && (event.User.Username == account || strings.HasPrefix(event.User.Username, account+"-")) && event.ObjectRef.Resource != "" {
+			out = append(out, event)
+		}
+	}
+	return out
 }
 
 func (w *environment) cluster(name string) *local.Cluster {

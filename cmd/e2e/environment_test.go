@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -44,6 +45,8 @@ type environment struct {
 	clients    map[string]*kube.Client
 	dynamic    map[string]dynamic.Interface
 	serve      *server
+	// flags are further ones of meshctl serve, at each start.
+	flags []string
 	// account is a kubeconfig with the account that meshctl serve gets; made when it is needed.
 	account string
 	// debugger is a token that may read the debug endpoints; made when it is needed.
@@ -171,7 +174,7 @@ func (w *environment) startServe(flags ...string) {
 	metrics, debug := sandboxtest.Address(w.t), sandboxtest.Address(w.t)
 	s := &server{log: &sandboxtest.Buffer{}, metrics: "http://" + metrics, debug: "http://" + debug, exited: make(chan error, 1)}
 	arguments := []string{"serve", "--kubeconfig", w.serveAccount(), "--metrics-bind", metrics, "--debug-bind", debug, "--lease-duration", "20s"}
-	s.cmd = exec.Command(w.binary, append(arguments, flags...)...)
+	s.cmd = exec.Command(w.binary, slices.Concat(arguments, w.flags, flags)...)
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(w.t, s.cmd.Start())

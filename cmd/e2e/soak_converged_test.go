@@ -101,6 +101,9 @@ func (s *soak) differs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if in, err = s.withRelayed(ctx, in); err != nil {
+		return err
+	}
 	out := engine.Translate(in).Output
 	if len(out.Frozen) > 0 {
 		return fmt.Errorf("clusters %v do not answer", out.Frozen)

@@ -190,9 +190,9 @@ func (w *environment) keepIstiod(c *local.Cluster) {
 	})
 }
 
-// startAgent starts `meshctl agent` for a cluster, outside of it, with the account that the registration made, and returns
-// its log.
-func (w *environment) startAgent(c *local.Cluster) *sandboxtest.Buffer {
+// startAgent starts `meshctl agent` for a cluster, outside of it, with the account that the registration made and more flags, and
+// returns its log.
+func (w *environment) startAgent(c *local.Cluster, flags ...string) *sandboxtest.Buffer {
 	w.t.Helper()
 	files := c.AgentFiles()
 	w.until("the agent has its credentials", func(context.Context) error {
@@ -202,8 +202,8 @@ func (w *environment) startAgent(c *local.Cluster) *sandboxtest.Buffer {
 	namespace, err := kube.Namespace(files.Kubeconfig)
 	require.NoError(w.t, err)
 	log := &sandboxtest.Buffer{}
-	cmd := exec.Command(w.binary, "agent", "--kubeconfig", files.Kubeconfig, "--namespace", namespace, "--istiod-address", c.Istiod(),
-		"--token-file", files.Token, "--cluster-id", c.Name(), "--health-bind", sandboxtest.Address(w.t), "--log-level", "debug")
+	cmd := exec.Command(w.binary, append([]string{"agent", "--kubeconfig", files.Kubeconfig, "--namespace", namespace, "--istiod-address", c.Istiod(),
+		"--token-file", files.Token, "--cluster-id", c.Name(), "--health-bind", sandboxtest.Address(w.t), "--log-level", "debug"}, flags...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(w.t, cmd.Start())
