@@ -64,7 +64,8 @@ func issue(random io.Reader, now time.Time, by *pki.Authority, request []byte, l
 	if err != nil {
 		return nil, err
 	}
-	issued, err := by.SignLeaf(random, now, read, pki.Grant{
+	// The names are not those that were asked for.
+	issued, err := by.SignLeaf(random, now, read.Named(names...), pki.Grant{
 		Subject: pki.Subject{Organization: organization}, Hosts: names, Life: pki.Life{Lasts: life, Backdate: backdate},
 	})
 	return issued.Chain, err

@@ -21,6 +21,13 @@ type Request struct {
 // Hosts are the SPIFFE identities and DNS names that are asked for, ascending; at least one.
 func (r *Request) Hosts() []string { return slices.Clone(r.hosts) }
 
+// Named is the request for the same key, and for names that the signer chooses.
+func (r *Request) Named(hosts ...string) *Request {
+	out := *r
+	out.hosts = sorted(hosts)
+	return &out
+}
+
 // Public is the key that signed the request. The certificate is for this key.
 func (r *Request) Public() crypto.PublicKey { return r.public }
 
