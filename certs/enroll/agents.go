@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/meshctl/meshctl/certs/identity"
-	"github.com/meshctl/meshctl/certs/pki"
 )
 
 // Agents is a Store whose Records are watched, so that many agents that connect at once cost the API server nothing, and one that is
@@ -24,10 +23,10 @@ type Agents struct {
 	records cache.SharedIndexInformer
 
 	mu    sync.Mutex
-	roots pki.Bundle
-	// issues: certificates are issued here, and by nobody else.
-	issues bool
-	read   time.Time
+	roots trusted
+	read  time.Time
+	// shared is the token that agents share; see shared.go.
+	shared sharedToken
 }
 
 // readRootsAgain is for how long roots are used that were read, and readRootsFirst how soon they are read again for an agent whose
@@ -76,11 +75,11 @@ func (a *Agents) record(ctx context.Context, cluster string) (Record, error) {
 }
 
 // Enroll issues a certificate for a token, once. Whoever reaches the hub may try tokens: those that were not made are refused without asking
-// the API server.
-func (a *Agents) Enroll(ctx context.Context, text string, request []byte, uid string) (cluster string, chain, roots []byte, err error) {
+// the API server. An agent with the token that all share, at an address, waits for approval.
+func (a *Agents) Enroll(ctx context.Context, text string, request []byte, uid, address string) (cluster string, chain, roots []byte, err error) {
 	token, err := identity.ParseToken(text)
 	if err != nil {
-		return "", nil, nil, err
+		return a.enrollShared(ctx, text, request, uid, address, err)
 	}
 	if a.records.HasSynced() {
 		r, _ := a.known(token.Cluster)
@@ -95,42 +94,45 @@ func (a *Agents) Enroll(ctx context.Context, text string, request []byte, uid st
 func (a *Agents) Admit(ctx context.Context, shown []*x509.Certificate, uid string) (cluster string, err error) {
 	issued := false
 	for _, old := range []time.Duration{readRootsAgain, readRootsFirst} {
-		roots, issues, readErr := a.rootsOf(ctx, old)
+		roots, readErr := a.rootsOf(ctx, old)
 		if readErr != nil {
 			return "", readErr
 		}
-		issued = issues
-		if cluster, err = identity.AgentOf(shown, roots, a.Plane, a.Now(), 0); err == nil {
+		if cluster, issued, err = a.agentOf(roots, shown); err == nil {
 			break
 		}
 	}
 	if err != nil {
 		return "", err
 	}
-	r, err := a.record(ctx, cluster)
+	find := a.bind
+	if issued {
+		find = func(ctx context.Context, cluster, _ string) (Record, error) { return a.record(ctx, cluster) }
+	}
+	r, err := find(ctx, cluster, uid)
 	if err != nil {
 		return "", err
 	}
 	return cluster, r.admit(cluster, uid, shown[0], issued)
 }
 
-// rootsOf are the roots, and whether certificates are issued here, read again if that is longer ago than a time.
-func (a *Agents) rootsOf(ctx context.Context, old time.Duration) (roots pki.Bundle, issues bool, err error) {
+// rootsOf are the roots, read again if that is longer ago than a time.
+func (a *Agents) rootsOf(ctx context.Context, old time.Duration) (trusted, error) {
 	a.mu.Lock()
-	roots, issues, read := a.roots, a.issues, a.read
+	roots, read := a.roots, a.read
 	a.mu.Unlock()
 	if a.Now().Sub(read) < old {
-		return roots, issues, nil
+		return roots, nil
 	}
-	now, authority, err := a.Root(ctx)
+	now, err := a.trust(ctx)
 	switch {
 	case err != nil && !read.IsZero():
-		return roots, issues, nil // those that were read last
+		return roots, nil // those that were read last
 	case err != nil:
-		return roots, false, err
+		return roots, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.roots, a.issues, a.read = now, authority != nil, a.Now()
-	return now, a.issues, nil
+	a.roots, a.read = now, a.Now()
+	return now, nil
 }

@@ -375,16 +375,16 @@ func TestGuessedTokensCostNothing(t *testing.T) {
 	w.store.Client = nil // whoever asks it panics
 	guessed, err := identity.NewToken(rand.Reader, "plane-1", "west", authority.Chain().Root())
 	require.NoError(t, err)
-	_, _, _, err = agents.Enroll(t.Context(), guessed.Text(), nil, "uid-1")
+	_, _, _, err = agents.Enroll(t.Context(), guessed.Text(), nil, "uid-1", "")
 	require.ErrorContains(t, err, "is not the one that was made last")
 	guessed.Cluster = "nobody"
-	_, _, _, err = agents.Enroll(t.Context(), guessed.Text(), nil, "uid-1")
+	_, _, _, err = agents.Enroll(t.Context(), guessed.Text(), nil, "uid-1", "")
 	require.ErrorContains(t, err, "is not the one that was made last")
 	w.store.Client = client
 
 	_, request, err := w.keeper.request()
 	require.NoError(t, err)
-	cluster, _, _, err := agents.Enroll(t.Context(), token.Text(), request, "uid-1")
+	cluster, _, _, err := agents.Enroll(t.Context(), token.Text(), request, "uid-1", "")
 	require.NoError(t, err)
 	assert.Equal(t, "west", cluster)
 }

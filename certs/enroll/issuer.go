@@ -19,7 +19,7 @@ func (s *Store) Invite(ctx context.Context, cluster, uid string, lasts time.Dura
 		return identity.Token{}, err
 	}
 	if authority == nil {
-		return identity.Token{}, fmt.Errorf("cluster %s: the relay's root has no key here, so that no token can be used: give its agent a certificate of your PKI", cluster)
+		return identity.Token{}, fmt.Errorf("cluster %s: the relay's root has no key here, so that no token can be used: give its agent a certificate of your PKI, and use --own-pki", cluster)
 	}
 	token, err := identity.NewToken(rand.Reader, s.Plane, cluster, authority.Chain().Root())
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *Store) Enroll(ctx context.Context, text string, request []byte, uid str
 	if err != nil {
 		return "", nil, nil, err
 	}
-	return s.issue(ctx, token.Cluster, request, func(r Record, key string) (Record, error) { return r.enroll(token, key, uid, s.Now()) })
+	return s.issue(ctx, token.Cluster, request, s.named(token.Cluster), func(r Record, key string) (Record, error) { return r.enroll(token, key, uid, s.Now()) })
 }
 
 // Renew issues a certificate for another key to an agent that has shown one, which may have expired a while ago.
@@ -42,7 +42,17 @@ func (s *Store) Renew(ctx context.Context, shown []*x509.Certificate, request []
 	if cluster, err = s.agentOf(ctx, shown, identity.Overdue); err != nil {
 		return "", nil, nil, err
 	}
-	return s.issue(ctx, cluster, request, func(r Record, key string) (Record, error) { return r.renew(cluster, uid, shown[0], key, s.Now()) })
+	return s.issue(ctx, cluster, request, s.named(cluster), func(r Record, key string) (Record, error) { return r.renew(cluster, uid, shown[0], key, s.Now()) })
+}
+
+// named returns an error for a request that is for another name than that of the agent of a cluster.
+func (s *Store) named(cluster string) func(*pki.Request) error {
+	return func(read *pki.Request) error {
+		if name := identity.AgentName(s.Plane, cluster); !slices.Equal(read.Hosts(), []string{name}) {
+			return fmt.Errorf("cluster %s: the agent asks for a certificate of %v, and may have one of %s: start it without --relay-cluster, or with --relay-cluster %s", cluster, read.Hosts(), name, cluster)
+		}
+		return nil
+	}
 }
 
 func (s *Store) agentOf(ctx context.Context, shown []*x509.Certificate, tolerance time.Duration) (string, error) {
@@ -54,13 +64,15 @@ func (s *Store) agentOf(ctx context.Context, shown []*x509.Certificate, toleranc
 }
 
 // issue signs a request if the record of the cluster lets it, which is stored first.
-func (s *Store) issue(ctx context.Context, cluster string, request []byte, allow func(r Record, key string) (Record, error)) (string, []byte, []byte, error) {
+func (s *Store) issue(
+	ctx context.Context, cluster string, request []byte, named func(*pki.Request) error, allow func(r Record, key string) (Record, error),
+) (string, []byte, []byte, error) {
 	read, err := pki.ReadRequest(request)
 	if err != nil {
 		return "", nil, nil, err
 	}
-	if name := identity.AgentName(s.Plane, cluster); !slices.Equal(read.Hosts(), []string{name}) {
-		return "", nil, nil, fmt.Errorf("cluster %s: the agent asks for a certificate of %v, and may have one of %s: start it with --cluster %s", cluster, read.Hosts(), name, cluster)
+	if err := named(read); err != nil {
+		return "", nil, nil, err
 	}
 	roots, authority, err := s.Root(ctx)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -44,7 +43,7 @@ type Keeper struct {
 	Client    kube.Clientset
 	Namespace string
 	// Cluster is the name with which the cluster is registered, and Plane the UID of the management plane: as Start finds them in the
-	// certificate or the token, if they are empty.
+	// certificate or the token, if they are empty. With a token that agents share, Cluster is the name to ask for.
 	Cluster, Plane string
 	// ServerName is that of the hub's certificate.
 	ServerName string
@@ -60,6 +59,9 @@ type Keeper struct {
 		key     pki.Key
 		request []byte
 	}
+
+	// users is the resource version of the Secret whose certificate is of the user's own PKI; empty if it is of the relay's.
+	users string
 
 	mu  sync.Mutex
 	own identity.Own
@@ -85,14 +87,17 @@ func (k *Keeper) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if secret != nil && isUsers(secret) {
+		return k.takeUsers(ctx, secret)
+	}
 	kept := false
 	if secret != nil {
 		read, err := pki.ReadGatewayTLS(secret.Data)
 		if err != nil {
 			return fmt.Errorf("Secret %s/%s: %w; delete it, and make a token with `meshctl cluster invite`", k.Namespace, ClientSecret, err)
 		}
-		if k.Cluster == "" {
-			k.Plane, k.Cluster, _ = identity.Named(read.Chain[0])
+		if err := k.named(read.Chain[0]); err != nil {
+			return err
 		}
 		if kept = k.Now().Before(read.Chain[0].NotAfter.Add(identity.Overdue)); kept {
 			k.set(identity.Own{Chain: read.Chain, Key: read.Key, Roots: read.Roots})
@@ -112,6 +117,21 @@ func (k *Keeper) Start(ctx context.Context) error {
 	return nil
 }
 
+// named takes over the names in a certificate that is stored.
+func (k *Keeper) named(cert *x509.Certificate) error {
+	plane, cluster, ok := identity.Named(cert)
+	if k.Cluster != "" && ok && cluster != k.Cluster {
+		return fmt.Errorf("Secret %s/%s: the certificate is that of cluster %s, and the agent is to be that of %s; correct --relay-cluster, or delete the Secret", k.Namespace, ClientSecret, cluster, k.Cluster)
+	}
+	if k.Cluster == "" {
+		k.Cluster = cluster
+	}
+	if k.Plane == "" {
+		k.Plane = plane
+	}
+	return nil
+}
+
 // useToken gets a certificate for the token in TokenSecret, which is deleted then. It reports whether there is one.
 func (k *Keeper) useToken(ctx context.Context) (found bool, err error) {
 	text, err := k.secret(ctx, TokenSecret)
@@ -120,10 +140,13 @@ func (k *Keeper) useToken(ctx context.Context) (found bool, err error) {
 	}
 	token, err := identity.ParseToken(string(text.Data[TokenKey]))
 	if err != nil {
-		return true, fmt.Errorf("Secret %s/%s: %w", k.Namespace, TokenSecret, err)
+		return k.useShared(ctx, text, err)
 	}
 	if k.Cluster == "" {
-		k.Plane, k.Cluster = token.Plane, token.Cluster
+		k.Cluster = token.Cluster
+	}
+	if k.Plane == "" {
+		k.Plane = token.Plane
 	}
 	if token.Cluster != k.Cluster || token.Plane != k.Plane {
 		return true, fmt.Errorf("Secret %s/%s: the token is for cluster %s of the management plane %s, and the agent is that of %s of %s; delete Secret %s, and start the agent again, if the token is right",
@@ -140,14 +163,19 @@ func (k *Keeper) useToken(ctx context.Context) (found bool, err error) {
 	if err := k.take(ctx, k.asked.key, chain, roots, err); err != nil {
 		return true, err
 	}
+	k.used(ctx, text)
+	return true, nil
+}
+
+// used deletes a token that was used.
+func (k *Keeper) used(ctx context.Context, text *corev1.Secret) {
 	k.asked.token = ""
-	err = k.Client.CoreV1().Secrets(k.Namespace).Delete(ctx, TokenSecret, metav1.DeleteOptions{
+	err := k.Client.CoreV1().Secrets(k.Namespace).Delete(ctx, TokenSecret, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{ResourceVersion: &text.ResourceVersion},
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		k.Log.Warn("the token stays, which is of no more use", "secret", k.Namespace+"/"+TokenSecret, "error", err)
 	}
-	return true, nil
 }
 
 // request asks for a certificate of another key.
@@ -191,16 +219,11 @@ func (k *Keeper) take(ctx context.Context, key pki.Key, chainText, rootsText []b
 
 // readChain reads a certificate that is no CA, and those above it.
 func readChain(text []byte) (pki.Chain, error) {
-	read, err := pki.ReadBundle(text)
+	leaf, others, err := leafOf(text)
 	if err != nil {
 		return nil, err
 	}
-	all := read.Certificates()
-	leaf := slices.IndexFunc(all, func(c *x509.Certificate) bool { return !c.IsCA })
-	if leaf < 0 {
-		return nil, errors.New("it is none of an agent")
-	}
-	return pki.NewChain(all[leaf], all...)
+	return pki.NewChain(leaf, others...)
 }
 
 func (k *Keeper) set(own identity.Own) {
@@ -245,8 +268,13 @@ const (
 	tokenEvery            = 15 * time.Second
 )
 
-// Run renews the certificate when it is time, and exchanges it for a token that is put there, until ctx ends.
+// Run renews the certificate when it is time, and exchanges it for a token that is put there, until ctx ends. One of the user's own PKI is
+// read again when it changes.
 func (k *Keeper) Run(ctx context.Context) {
+	if k.users != "" {
+		k.follow(ctx)
+		return
+	}
 	failures, refused := 0, ""
 	for due := k.due(); ; {
 		select {

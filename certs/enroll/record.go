@@ -26,6 +26,10 @@ type Record struct {
 	Key string
 	// RevokedBefore: certificates that were issued by then count no more.
 	RevokedBefore time.Time
+	// ApprovedKey and ApprovedUID are those of the agent with the shared token that an administrator has approved, and ApprovedUntil is
+	// until when it may ask for its certificate; empty if none was.
+	ApprovedKey, ApprovedUID string    `json:",omitempty"`
+	ApprovedUntil            time.Time `json:",omitzero"`
 }
 
 // answerAgain is how long an agent whose answer was lost may ask again with the same token and key.
@@ -108,5 +112,6 @@ func (r Record) renew(cluster, uid string, shown *x509.Certificate, key string, 
 func (r Record) revoke(now time.Time) Record {
 	r.Token, r.Used, r.UsedAt, r.TokenUntil, r.TokenUID = "", "", time.Time{}, time.Time{}, ""
 	r.UID, r.Key, r.RevokedBefore = "", "", now
+	r.ApprovedKey, r.ApprovedUID, r.ApprovedUntil = "", "", time.Time{}
 	return r
 }

@@ -8,5 +8,7 @@ func KeeperRules() []rbacv1.PolicyRule {
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{ClientSecret}, Verbs: []string{"get", "update"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{TokenSecret}, Verbs: []string{"delete", "get"}},
+		// By it the hub is known to an agent with a shared token.
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{RootSecret}, Verbs: []string{"get"}},
 	}
 }

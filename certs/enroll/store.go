@@ -6,6 +6,8 @@
 //	hub.go     the root and the hub's own certificate
 //	issuer.go  certificates of agents
 //	agents.go  who an agent is that has one
+//	shared.go  the token that all agents share, and who waits for approval
+//	foreign.go certificates of a user's own PKI
 package enroll
 
 import (

@@ -3,6 +3,7 @@ package identity
 import (
 	"crypto/x509"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/meshctl/meshctl/certs/pki"
@@ -34,6 +35,11 @@ func Named(cert *x509.Certificate) (plane, cluster string, ok bool) {
 		}
 	}
 	return "", "", false
+}
+
+// IsRelays reports whether a certificate says that it is of the relay's own root, and not of a user's PKI.
+func IsRelays(cert *x509.Certificate) bool {
+	return slices.Contains(cert.Subject.Organization, organization)
 }
 
 // ClusterOf is the cluster whose agent a certificate is of. In one of the user's own PKI, whose names cannot be chosen, it is the only DNS

@@ -35,6 +35,10 @@ type Options struct {
 	ClusterID string
 	// RelayServer is HOST:PORT of the hub to dial; nobody is dialled if it is empty. RelayName is the DNS name in its certificate.
 	RelayServer, RelayName string
+	// RelayCluster is the name for which an agent asks that has the token which all agents share.
+	RelayCluster string
+	// RelayPlane is the UID of the management plane, for certificates of the user's own PKI that do not name it.
+	RelayPlane string
 	// PlaneNamespace is the namespace of the management plane in its own cluster.
 	PlaneNamespace string
 	Log            cmdutil.LogFlags
@@ -70,7 +74,11 @@ flags then.
 With --relay-server, it also speaks for its cluster: it reports what is there to
 meshctl serve, carries out what that writes, and keeps what stands while it is
 away. Its first certificate it gets for the token in Secret
-relay-identity-token-secret, which meshctl cluster invite makes.
+relay-identity-token-secret, which meshctl cluster invite makes. With a token
+that all agents share, as in Gloo Mesh, it asks for the name of --relay-cluster,
+knows the hub by ca.crt in Secret relay-root-tls-secret, and waits until an
+administrator approves it. A certificate of your own PKI in Secret
+relay-client-tls-secret is used as it is, and read again when it changes.
 
 The address of --health-bind serves /metrics, /healthz and /readyz to everyone
 who can reach it.`
@@ -123,6 +131,8 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	flags.StringVar(&opts.VaultAudience, "vault-audience", snapshot.VaultAudience, "`audience` of the tokens that log in to Vault")
 	flags.StringVar(&opts.RelayServer, "relay-server", "", "`HOST:PORT` of meshctl serve, to speak for a cluster whose API server it does not reach")
 	flags.StringVar(&opts.RelayName, "relay-name", "", "DNS `name` in the certificate of --relay-server (default gloo-mesh-mgmt-server. and --mgmt-namespace)")
+	flags.StringVar(&opts.RelayCluster, "relay-cluster", "", "`name` of the cluster, with a token that all agents share or a certificate of your own PKI")
+	flags.StringVar(&opts.RelayPlane, "relay-plane", "", "`UID` of the management plane, with a certificate of your own PKI that does not name it")
 	flags.StringVar(&opts.PlaneNamespace, "mgmt-namespace", snapshot.DefaultNamespace, "`namespace` of the management plane in its cluster, with --relay-server")
 	opts.Log.AddFlags(cmd)
 	return cmd

@@ -27,7 +27,7 @@ func relayRun(ctx context.Context, config *rest.Config, opts *Options, log *slog
 	if err != nil {
 		return fmt.Errorf("the agent's API server: %w", err)
 	}
-	keeper := &enroll.Keeper{Client: client, Namespace: opts.Namespace, ServerName: opts.RelayName, Log: log, Now: time.Now}
+	keeper := &enroll.Keeper{Client: client, Namespace: opts.Namespace, Cluster: opts.RelayCluster, Plane: opts.RelayPlane, ServerName: opts.RelayName, Log: log, Now: time.Now}
 	uid, ok := enrolled(ctx, client, keeper, opts, watched)
 	if !ok {
 		return nil

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"log/slog"
 	"net"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/meshctl/meshctl/certs/enroll"
 	"github.com/meshctl/meshctl/certs/identity"
+	"github.com/meshctl/meshctl/certs/pki"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/kube"
@@ -35,9 +37,11 @@ const space = "gloo-mesh"
 type hubWorld struct {
 	t        *testing.T
 	clusters []*rest.Config
-	store    *enroll.Store
-	source   *watch.Source
-	address  string
+	// management is the hub's.
+	management *rest.Config
+	store      *enroll.Store
+	source     *watch.Source
+	address    string
 }
 
 // newHubWorld starts a hub that takes the agent of west.
@@ -53,6 +57,7 @@ func newHubWorld(t *testing.T, clusters int) *hubWorld {
 		w.clusters = append(w.clusters, config)
 	}
 	management := w.clusters[0]
+	w.management = management
 	w.clusters = w.clusters[1:]
 	log := slog.New(slog.DiscardHandler)
 	client, err := kube.NewClientset(kube.Unlimited(management))
@@ -86,10 +91,13 @@ func (w *hubWorld) run(f func(context.Context)) (stop func()) {
 }
 
 // agent starts what speaks for a cluster, and returns its log.
-func (w *hubWorld) agent(cluster *rest.Config) *sandboxtest.Buffer {
+func (w *hubWorld) agent(cluster *rest.Config, change ...func(*Options)) *sandboxtest.Buffer {
 	w.t.Helper()
 	log := &sandboxtest.Buffer{}
 	opts := &Options{Namespace: space, PlaneNamespace: space, Version: "test", RelayServer: w.address, RelayName: "hub.example"}
+	for _, f := range change {
+		f(opts)
+	}
 	w.run(func(ctx context.Context) {
 		assert.NoError(w.t, relayRun(ctx, cluster, opts, slog.New(slog.NewTextHandler(log, nil)), &relayed{}))
 	})
@@ -190,4 +198,77 @@ func TestWithoutACertificateNothingIsHeard(t *testing.T) {
 	_, err = client.Enroll(t.Context(), &relayv1.EnrollRequest{Token: "guessed"})
 	require.ErrorContains(t, err, "none of meshctl's")
 	assert.NotContains(t, err.Error(), "guessed")
+}
+
+// TestACertificateOfTheUsersPKI: an agent that has one from elsewhere joins with it, and needs no token.
+func TestACertificateOfTheUsersPKI(t *testing.T) {
+	t.Parallel()
+	w := newHubWorld(t, 1)
+	key, err := identity.NewKey(rand.Reader)
+	require.NoError(t, err)
+	root, err := pki.NewRoot(rand.Reader, time.Now(), key, pki.Subject{Organization: "Example"}, pki.Life{Lasts: time.Hour, Backdate: time.Hour})
+	require.NoError(t, err)
+	key, err = identity.NewKey(rand.Reader)
+	require.NoError(t, err)
+	request, err := pki.NewRequest(rand.Reader, key, "Example", []string{"west"})
+	require.NoError(t, err)
+	read, err := pki.ReadRequest(request)
+	require.NoError(t, err)
+	issued, err := root.SignLeaf(rand.Reader, time.Now(), read, pki.Grant{Subject: pki.Subject{Organization: "Example"}, Hosts: []string{"west"}, Life: pki.Life{Lasts: time.Hour, Backdate: time.Minute}})
+	require.NoError(t, err)
+	private, err := key.PEM()
+	require.NoError(t, err)
+
+	_, err = w.store.Client.CoreV1().Secrets(space).Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: enroll.ClientRootSecret}, Data: map[string][]byte{"ca.crt": root.Chain().PEM()},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	sandboxtest.Apply(t, w.management, []byte("apiVersion: multicluster.solo.io/v1alpha1\nkind: KubernetesCluster\nmetadata: {name: west, namespace: "+space+"}\nspec: {}\n"))
+	roots, _, err := w.store.Root(t.Context())
+	require.NoError(t, err)
+	w.give(w.clusters[0], &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: enroll.RootSecret}, Data: map[string][]byte{"ca.crt": roots.PEM()}})
+	w.agent(w.clusters[0], func(o *Options) { o.RelayCluster, o.RelayPlane = "west", "plane-1" })
+	w.give(w.clusters[0], &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: enroll.ClientSecret}, Type: corev1.SecretTypeTLS,
+		Data: map[string][]byte{"tls.crt": issued.Chain.PEM(), "tls.key": private, "ca.crt": root.Chain().PEM()},
+	})
+	w.until("west is read", snapshot.Synced, "")
+	r, err := w.store.Record(t.Context(), "west")
+	require.NoError(t, err)
+	assert.NotEmpty(t, r.UID)
+}
+
+// TestASharedTokenIsApproved: an agent with the token that all share speaks for no cluster before it is approved, and needs no restart then.
+func TestASharedTokenIsApproved(t *testing.T) {
+	t.Parallel()
+	w := newHubWorld(t, 1)
+	const shared = "Xk2pQ9vTz7LmN4aB"
+	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: enroll.TokenSecret}, Data: map[string][]byte{enroll.TokenKey: []byte(shared)}}
+	_, err := w.store.Client.CoreV1().Secrets(space).Create(t.Context(), token, metav1.CreateOptions{})
+	require.NoError(t, err)
+	roots, _, err := w.store.Root(t.Context())
+	require.NoError(t, err)
+	w.give(w.clusters[0], token)
+	w.give(w.clusters[0], &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: enroll.RootSecret}, Data: map[string][]byte{"ca.crt": roots.PEM()}})
+	log := w.agent(w.clusters[0], func(o *Options) { o.RelayCluster = "west" })
+	var waits snapshot.RelayWaitings
+	waittest.Until(t, "the agent waits", func() bool {
+		secret, err := w.store.Client.CoreV1().Secrets(space).Get(t.Context(), snapshot.RelayWaitingSecret, metav1.GetOptions{})
+		if err == nil {
+			waits, err = snapshot.ParseRelayWaitings(secret.Data[snapshot.RelayWaitingKey], time.Now())
+		}
+		return err == nil && len(waits.Agents) == 1 && strings.Contains(log.String(), waits.Agents[0].Key)
+	})
+	state, reason := w.sync()
+	assert.Equal(t, snapshot.Unsynced, state, "nothing was read: %s", reason)
+	assert.Equal(t, "127.0.0.1", waits.Agents[0].Address)
+	waittest.Until(t, "the hub says so of the cluster", func() bool {
+		input := w.source.Input()
+		return input != nil && len(input.Clusters) == 1 && input.Clusters[0].Relay != nil &&
+			input.Clusters[0].Relay.Reason.Code == snapshot.RelayNotApproved && strings.Contains(input.Clusters[0].Relay.Reason.Hint, "meshctl cluster approve west")
+	})
+
+	require.NoError(t, w.store.Approve(t.Context(), waits.Agents[0]))
+	w.until("west is read", snapshot.Synced, "")
+	assert.NotContains(t, log.String(), shared)
 }

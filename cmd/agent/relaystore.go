@@ -35,11 +35,17 @@ func (s relayStore) Invite(ctx context.Context, cluster, uid string, lasts time.
 	if err != nil {
 		return "", nil, err
 	}
+	root, err = s.HubRoot(ctx)
+	return made.Text(), root, err
+}
+
+// HubRoot implements registration.RelayStore.
+func (s relayStore) HubRoot(ctx context.Context) ([]byte, error) {
 	roots, _, err := s.Root(ctx)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	return made.Text(), roots.PEM(), nil
+	return roots.PEM(), nil
 }
 
 // Enrolled implements registration.RelayStore.

@@ -26,7 +26,7 @@ const (
 
 	// UIDAnnotation is the UID of the registered cluster's kube-system
 	// namespace, which identifies a cluster whatever its name is.
-	UIDAnnotation = "registration.multicluster.solo.io/cluster-uid"
+	UIDAnnotation = snapshot.ClusterUIDAnnotation
 	// SuffixesAnnotation, on a KubernetesCluster, are the suffixes, ascending and separated by commas, below which its
 	// registration keeps names of services to management planes.
 	SuffixesAnnotation = "registration.multicluster.solo.io/kept-suffixes"

@@ -14,9 +14,14 @@ const (
 	RelayServerSecret = "relay-server-tls-secret"
 	// RelayClientSecret has the certificate of an agent, in its cluster: tls.crt, tls.key and ca.crt.
 	RelayClientSecret = "relay-client-tls-secret"
-	// RelayTokenSecret has the token of an agent that has no certificate yet, in its cluster, in the key RelayTokenKey.
+	// RelayTokenSecret has the token of an agent that has no certificate yet, in its cluster, in the key RelayTokenKey. In the management
+	// plane's namespace, it has the one that agents share, as in Gloo Mesh: nobody makes it but a user.
 	RelayTokenSecret = "relay-identity-token-secret"
 	RelayTokenKey    = "token"
+
+	// RelayClientRootSecret has further roots of agents' certificates, in ca.crt and in the management plane's namespace: those of a user's
+	// own PKI.
+	RelayClientRootSecret = "relay-client-root-tls-secret"
 
 	// RelayOutputPrefix is before the number in the names of the ConfigMaps in which an agent keeps what stands in its cluster.
 	RelayOutputPrefix = "meshctl-relay-output-"
@@ -25,6 +30,11 @@ const (
 	// RelayRecordType is the type of these Secrets.
 	RelayRecordPrefix = "relay-agent-"
 	RelayRecordType   = "meshctl.io/relay-agent"
+
+	// RelayWaitingSecret says, in the key RelayWaitingKey and in the management plane's namespace, which agents wait for approval:
+	// RelayWaitings. It is a Secret, though it has none: whoever writes it decides what an administrator sees who approves.
+	RelayWaitingSecret = "relay-waiting-agents"
+	RelayWaitingKey    = "agents"
 )
 
 // RelayServerName is the DNS name by which agents know the hub of a management plane in a namespace.
@@ -39,3 +49,6 @@ const (
 	ManagedByLabel = "app.kubernetes.io/managed-by"
 	ManagedBy      = "meshctl"
 )
+
+// ClusterUIDAnnotation, on a KubernetesCluster, is the UID of the namespace kube-system of the cluster that is registered.
+const ClusterUIDAnnotation = "registration.multicluster.solo.io/cluster-uid"

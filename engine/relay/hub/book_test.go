@@ -39,7 +39,7 @@ func (gate) Admit(_ context.Context, _ []*x509.Certificate, uid string) (string,
 	return uid, errors.New("the certificate was revoked; make a token with `meshctl cluster invite`")
 }
 
-func (gate) Enroll(context.Context, string, []byte, string) (string, []byte, []byte, error) {
+func (gate) Enroll(context.Context, string, []byte, string, string) (string, []byte, []byte, error) {
 	return "", nil, nil, errors.New("the token was used before; make another one")
 }
 

@@ -36,8 +36,8 @@ import (
 type Agents interface {
 	// Admit is the cluster whose agent it is. An error says why it is not to be heard.
 	Admit(ctx context.Context, shown []*x509.Certificate, uid string) (cluster string, err error)
-	// Enroll issues a certificate for a token: the chain and all roots, in PEM.
-	Enroll(ctx context.Context, token string, request []byte, uid string) (cluster string, chain, roots []byte, err error)
+	// Enroll issues a certificate for a token to an agent that calls from an address: the chain and all roots, in PEM.
+	Enroll(ctx context.Context, token string, request []byte, uid, address string) (cluster string, chain, roots []byte, err error)
 	// Run calls changed when Admit may say something else of the agent of a cluster than before, until ctx ends.
 	Run(ctx context.Context, changed func(cluster string))
 	// Renew issues a certificate for another key.
@@ -189,7 +189,8 @@ func (h *Hub) hello() *relayv1.Hello {
 
 // Enroll implements relayv1.RelayServer.
 func (h *Hub) Enroll(ctx context.Context, r *relayv1.EnrollRequest) (*relayv1.Certificate, error) {
-	cluster, chain, roots, err := h.options.Agents.Enroll(ctx, r.GetToken(), r.GetRequest(), r.GetClusterUid())
+	_, address := callerOf(ctx)
+	cluster, chain, roots, err := h.options.Agents.Enroll(ctx, r.GetToken(), r.GetRequest(), r.GetClusterUid(), hostOf(address))
 	if err != nil {
 		h.refuse(ctx, h.claimed(ctx, cluster, r.GetToken()), snapshot.RelayToken, err)
 	}
