@@ -21,7 +21,7 @@ import (
 // All others print their answer as JSON and YAML, which a schema describes.
 var notReading = map[string]string{
 	"agent": "runs", "serve": "runs", "dashboard": "is a screen", "debug snapshot": "writes a file", "init": "writes",
-	"cluster release": "says in one sentence what it would let go", "cluster invite": "prints manifests", "cluster revoke": "writes", "trust rotate": "writes", "trust pause": "writes", "trust resume": "writes",
+	"cluster release": "says in one sentence what it would let go", "cluster invite": "prints manifests", "cluster revoke": "writes", "cluster approve": "writes", "trust rotate": "writes", "trust pause": "writes", "trust resume": "writes",
 	"trust rollback": "writes", "trust accept": "writes", "demo up": "runs", "demo down": "ends what runs", "demo prepare": "builds", "demo kubeconfig": "prints a path for a shell",
 	"demo show": "runs another command", "demo break": "writes", "demo repair": "writes", "completion bash": "prints a script", "completion zsh": "prints a script",
 	"completion fish": "prints a script", "completion powershell": "prints a script", "help": "is for people",
@@ -31,7 +31,7 @@ var notReading = map[string]string{
 // program: no command has those, but for the ones of the original meshctl.
 var usual = map[string]map[string]string{
 	"dir":        {"from": "", "folder": "", "directory": "", "manifests": ""},
-	"context":    {"mgmt-context": "cluster register, cluster list, cluster deregister, cluster release, cluster invite, cluster revoke, cluster verify, mesh restart", "kube-context": "", "management": ""},
+	"context":    {"mgmt-context": "cluster register, cluster list, cluster deregister, cluster release, cluster invite, cluster approve, cluster revoke, cluster verify, mesh restart", "kube-context": "", "management": ""},
 	"all-meshes": {"all": "", "all-mesh": "", "every-mesh": ""},
 	"snapshot":   {"archive": "", "zip": ""},
 	"output":     {"format": "", "json": ""},

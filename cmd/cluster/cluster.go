@@ -38,7 +38,7 @@ func NewCmd(f *cmdutil.Factory) *cobra.Command {
   # Deregister a cluster
   meshctl cluster deregister cluster-2 --remote-context cluster-2 --mgmt-context cluster-1`,
 	}
-	cmd.AddCommand(newCmdRegister(f, nil), newCmdList(f, nil), newCmdInvite(f, nil), newCmdRevoke(f, nil), newCmdVerify(f, nil), newCmdDeregister(f, nil), newCmdRelease(f, nil))
+	cmd.AddCommand(newCmdRegister(f, nil), newCmdList(f, nil), newCmdInvite(f, nil), newCmdApprove(f, nil), newCmdRevoke(f, nil), newCmdVerify(f, nil), newCmdDeregister(f, nil), newCmdRelease(f, nil))
 	return cmd
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/reading"
 	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // ListOptions of the command.
@@ -35,7 +36,8 @@ HEALTH is as seen from here, and one of: healthy; degraded (it answers, but see
 PROBLEM); denied (it rejects the credential); unreachable; invalid (the stored
 credential is broken or missing); leftover (deregistered with --force and not
 cleaned yet); unregistered (a Secret with a kubeconfig that no KubernetesCluster
-names, so that it is not used).
+names, so that it is not used); pending (its agent waits until "meshctl cluster
+approve" lets it in).
 
 SERVE is what "meshctl serve" reports, if it runs: ok (it reaches the cluster),
 fails, or waits (it has not reported yet). If serve runs in the management
@@ -106,7 +108,9 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 			say(opts.Streams, "No cluster is registered in namespace %s of %s. Register one with `meshctl cluster register`.", opts.namespace, mgmt.Host)
 			return nil
 		}
-		if slices.ContainsFunc(found, func(s registration.ClusterStatus) bool { return s.Connection != nil }) {
+		if slices.ContainsFunc(found, func(s registration.ClusterStatus) bool {
+			return s.Connection != nil || s.Health == snapshot.HealthPending
+		}) {
 			return relayTable(found, opts.Now()).Print(out)
 		}
 		return listTable(found, opts.Now()).Print(out)

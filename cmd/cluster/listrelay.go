@@ -28,7 +28,10 @@ func relayRow(status *registration.ClusterStatus, now time.Time) []string {
 	c := status.Connection
 	if c == nil {
 		via := strings.ToLower(string(multiclusterv1alpha1.ViaDirect))
-		if !status.Health.Registered() {
+		switch {
+		case status.Health == snapshot.HealthPending:
+			via = strings.ToLower(string(multiclusterv1alpha1.ViaRelay))
+		case !status.Health.Registered():
 			via = ""
 		}
 		expires := ""

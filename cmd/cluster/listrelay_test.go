@@ -38,6 +38,7 @@ func TestRelayTable(t *testing.T) {
 		{Name: "cluster-4", Health: snapshot.HealthUnreachable, Connection: ended, Reason: "its agent has no connection"},
 		{Name: "cluster-5", Health: snapshot.HealthUnknown, Connection: &multiclusterv1alpha1.Connection{Via: multiclusterv1alpha1.ViaRelay, State: multiclusterv1alpha1.ConnectionStateAwaited}},
 		{Name: "cluster-6", Health: snapshot.HealthLeftover, Reason: "deregistered"},
+		{Name: "cluster-7", Health: snapshot.HealthPending, Reason: "its agent waits for approval"},
 	}
 	var out bytes.Buffer
 	require.NoError(t, relayTable(list, now).Print(&out))
@@ -48,6 +49,7 @@ cluster-3   relay    stuck       2m      3m       2m         1234      v1.4.0   
 cluster-4   relay    lost        60m     -        -          1234      v1.4.0   expired       -              its agent has no connection
 cluster-5   relay    awaited     -       -        -          -         -        -             -              -
 cluster-6   -        leftover    -       -        -          -         -        -             -              deregistered
+cluster-7   relay    pending     -       -        -          -         -        -             -              its agent waits for approval
 `, out.String())
 	raw, err := json.Marshal(list)
 	require.NoError(t, err)

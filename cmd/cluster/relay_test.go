@@ -17,8 +17,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/cmd/agent"
@@ -104,14 +106,14 @@ func (w *relayWorld) agentName() string {
 }
 
 // agent starts the agent with the account of its registration, and with the arguments that the command names.
-func (w *relayWorld) agent(log io.Writer) (stop func()) {
+func (w *relayWorld) agent(log io.Writer, args ...string) (stop func()) {
 	w.t.Helper()
 	waittest.NoError(w.t, "the agent has a token", func() error {
 		_, err := sandboxtest.Clientset(w.t, w.remote).CoreV1().Secrets("gloo-mesh").Get(w.t.Context(), snapshot.RelayTokenSecret, metav1.GetOptions{})
 		return err
 	})
 	cmd := agent.NewCmd(w.commandFactory(sandboxtest.As(w.t, w.remote, "gloo-mesh", w.agentName()), log), nil)
-	return w.run(cmd, "--namespace", "gloo-mesh", "--health-bind=", "--relay-server", w.address, "--relay-name", "gloo-mesh-mgmt-server.gloo-mesh", "--mgmt-namespace", "gloo-mesh")
+	return w.run(cmd, append([]string{"--namespace", "gloo-mesh", "--health-bind=", "--relay-server", w.address, "--relay-name", "gloo-mesh-mgmt-server.gloo-mesh", "--mgmt-namespace", "gloo-mesh"}, args...)...)
 }
 
 func (w *relayWorld) meshctl(args ...string) error {
@@ -202,6 +204,45 @@ func TestRelay(t *testing.T) {
 	assert.True(t, apierrors.IsNotFound(err), "%v", err)
 	require.NoError(t, w.meshctl("deregister", "cluster-2", "--remote-context", "cluster-2", "--yes"))
 	assert.Contains(t, w.stderr(), "nothing remains on it")
+}
+
+// TestApprove: an agent with the token that all share is listed as pending and has nothing read; the one whose key is approved is connected.
+func TestApprove(t *testing.T) {
+	t.Parallel()
+	w := newRelayWorld(t)
+	sandboxtest.MakeNamespace(t, w.remote, "istio-system")
+	require.NoError(t, w.meshctl("invite", "cluster-2", "--relay-server", w.address, "--agent-image", "meshctl:1"))
+	sandboxtest.Apply(t, w.remote, []byte(w.stdout()))
+	// Nobody has registered it: the manifests came another way.
+	management, remote := sandboxtest.Clientset(t, w.management), sandboxtest.Clientset(t, w.remote)
+	client, err := dynamic.NewForConfig(w.management)
+	require.NoError(t, err)
+	require.NoError(t, client.Resource(snapshot.KubernetesCluster.GroupVersionResource()).Namespace("gloo-mesh").Delete(t.Context(), "cluster-2", metav1.DeleteOptions{}))
+	const shared = "Xk2pQ9vTz7LmN4aB"
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: snapshot.RelayTokenSecret}, Data: map[string][]byte{snapshot.RelayTokenKey: []byte(shared)}}
+	_, err = management.CoreV1().Secrets("gloo-mesh").Create(t.Context(), secret, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, remote.CoreV1().Secrets("gloo-mesh").Delete(t.Context(), snapshot.RelayTokenSecret, metav1.DeleteOptions{}))
+	_, err = remote.CoreV1().Secrets("gloo-mesh").Create(t.Context(), secret, metav1.CreateOptions{})
+	require.NoError(t, err)
+	log := &sandboxtest.Buffer{}
+	w.agent(log, "--relay-cluster", "cluster-2")
+
+	var key []string
+	waittest.Until(t, "the agent is pending", func() bool {
+		require.NoError(t, w.meshctl("list"))
+		key = regexp.MustCompile(`(?m)^cluster-2 +relay +pending .*its agent waits for approval: cluster UID \S+, key SHA-256 ([0-9a-f]{64}), from 127.0.0.1; if you know it, run .meshctl cluster approve cluster-2.`).FindStringSubmatch(w.stdout())
+		return key != nil
+	})
+	assert.Contains(t, log.String(), key[1], "the agent's log has the key to compare")
+	require.Error(t, w.meshctl("approve", "cluster-2", "--yes", "--key", "nobody"))
+	require.NoError(t, w.meshctl("approve", "cluster-2", "--yes", "--key", key[1][:8]), "%s", log)
+	assert.Contains(t, w.stderr(), key[1])
+	waittest.Until(t, "the agent is connected", func() bool {
+		require.NoError(t, w.meshctl("list"))
+		return regexp.MustCompile(`(?m)^cluster-2 +relay +connected `).MatchString(w.stdout())
+	})
+	assert.NotContains(t, w.serveLog.String()+log.String(), shared)
 }
 
 // TestInvite: the manifests alone make a cluster known, and the first agent with the token is its agent.

@@ -71,6 +71,14 @@ func (k *checks) relayed(found *CheckedCluster) CheckCategory {
 	return c
 }
 
+// pending warns of an agent that waits for approval: nothing is wrong, and somebody has to decide.
+func pending(found *CheckedCluster) CheckCategory {
+	c := CheckCategory{Title: "Cluster " + found.Name}
+	what, hint := found.Reasons.Advice()
+	c.warn("relay-approved/"+found.Name, "the cluster is registered and approved", what, hint)
+	return c
+}
+
 func (k *checks) since(c *multiclusterv1alpha1.Connection) string {
 	if c.Since == nil {
 		return ""

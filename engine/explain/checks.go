@@ -50,8 +50,11 @@ func (x *Index) Checkup(facts *CheckFacts) *Checkup {
 	}
 	categories := []CheckCategory{k.management()}
 	for i := range facts.Clusters {
-		if c := &facts.Clusters[i]; c.Health.Registered() {
+		switch c := &facts.Clusters[i]; {
+		case c.Health.Registered():
 			categories = append(categories, k.cluster(c))
+		case c.Health == snapshot.HealthPending:
+			categories = append(categories, pending(c))
 		}
 	}
 	return NewCheckupOf(append(categories, k.meshes(), k.gateways(), k.federation(), k.trust(), k.policies(), k.drift(), k.proxies(), k.leftovers(), k.others())...)

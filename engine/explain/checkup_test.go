@@ -114,6 +114,9 @@ func TestCheckup(t *testing.T) {
 		"leftovers": {func(f *explain.CheckFacts) {
 			f.Clusters = append(f.Clusters, explain.CheckedCluster{Name: "old", Health: snapshot.HealthLeftover, Reasons: snapshot.Reasons{{What: "not cleaned", Hint: "run this"}}})
 		}, map[string]explain.CheckResult{"leftovers/old": explain.CheckWarning}},
+		"an agent waits for approval": {func(f *explain.CheckFacts) {
+			f.Clusters = append(f.Clusters, explain.CheckedCluster{Name: "new", Health: snapshot.HealthPending, Reasons: snapshot.Reasons{{Code: snapshot.RelayNotApproved, What: "it waits", Hint: "approve it"}}})
+		}, map[string]explain.CheckResult{"relay-approved/new": explain.CheckWarning, "cluster-answers/new": ""}},
 		"a gateway does not answer": {func(f *explain.CheckFacts) { f.Gateways[0].Unanswered = "no answer" }, map[string]explain.CheckResult{
 			"gateway/m/192.0.2.1:15443": explain.CheckWarning,
 		}},

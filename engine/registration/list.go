@@ -137,6 +137,9 @@ func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
 	}
 	all := make([]ClusterStatus, 0, len(out)+len(left)) // never nil: it is printed as a list
 	all = append(append(append(all, out...), left...), unregistered(known, secrets)...)
+	if all, err = addWaiting(ctx, s, o.MgmtNamespace, o.Clock.Now(), all); err != nil {
+		return nil, err
+	}
 	slices.SortFunc(all, func(a, b ClusterStatus) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
 }

@@ -36,6 +36,8 @@ type Relay struct {
 	Server string
 	// Lasts is how long the agent may take to use its token; DefaultInvitation if zero.
 	Lasts time.Duration
+	// OwnPKI: the agent gets its certificate of the user's own PKI, and no token. Of Invite only.
+	OwnPKI bool
 	// Store returns what knows the agents of a management plane.
 	Store func(client kube.Clientset, plane snapshot.Plane) RelayStore
 }
@@ -45,8 +47,12 @@ type RelayStore interface {
 	// Invite makes a token for the agent of a cluster, which counts once and for a time, and returns it with the root of the relay in
 	// PEM. With a UID, it is for the cluster of this one.
 	Invite(ctx context.Context, cluster, uid string, lasts time.Duration) (token string, root []byte, err error)
+	// HubRoot is the root of the relay in PEM, by which agents know the hub.
+	HubRoot(ctx context.Context) ([]byte, error)
 	// Enrolled is the UID of the cluster whose agent has a certificate; empty if none has.
 	Enrolled(ctx context.Context, cluster string) (uid string, err error)
+	// Approve lets an agent that waits have a certificate, which is that of the cluster for which it asks.
+	Approve(ctx context.Context, agent snapshot.RelayWaiting) error
 	// Revoke ends all certificates of the agent of a cluster, and its token.
 	Revoke(ctx context.Context, cluster string) error
 }
@@ -186,19 +192,20 @@ func (r *via) relayNamespaces() map[string][]rbacv1.PolicyRule {
 
 // relaySecrets are the token of the agent and the root of the relay; none if the agent has a certificate.
 func (r *via) relaySecrets() []*object {
-	if r.token == "" {
-		return nil
-	}
 	secret := func(name, key string, value []byte) *object {
 		return &object{
 			resource: secrets, namespace: r.RemoteNamespace, name: name, foreignHint: nameHint,
 			want: corev1ac.Secret(name, r.RemoteNamespace).WithLabels(r.labels()).WithData(map[string][]byte{key: value}),
 		}
 	}
-	return []*object{
-		secret(snapshot.RelayRootSecret, corev1.ServiceAccountRootCAKey, r.relayRoot),
-		secret(snapshot.RelayTokenSecret, snapshot.RelayTokenKey, []byte(r.token)),
+	root := secret(snapshot.RelayRootSecret, corev1.ServiceAccountRootCAKey, r.relayRoot)
+	switch {
+	case r.Relay.OwnPKI:
+		return []*object{root}
+	case r.token == "":
+		return nil
 	}
+	return []*object{root, secret(snapshot.RelayTokenSecret, snapshot.RelayTokenKey, []byte(r.token))}
 }
 
 // relayArgs have the agent speak for its cluster.
@@ -206,7 +213,11 @@ func (r *via) relayArgs() []string {
 	if !r.relayed() {
 		return nil
 	}
-	return []string{"--relay-server", r.Relay.Server, "--relay-name", snapshot.RelayServerName(r.MgmtNamespace), "--mgmt-namespace", r.MgmtNamespace}
+	out := []string{"--relay-server", r.Relay.Server, "--relay-name", snapshot.RelayServerName(r.MgmtNamespace), "--mgmt-namespace", r.MgmtNamespace}
+	if r.Relay.OwnPKI {
+		out = append(out, "--relay-cluster", r.Name, "--relay-plane", r.plane.ID)
+	}
+	return out
 }
 
 // relayLeftovers are the objects of a relay in an agent's cluster beside its ClusterRole and Deployment, in the order in which they go.

@@ -39,6 +39,8 @@ func (a *agents) Invite(_ context.Context, cluster, uid string, lasts time.Durat
 	return fmt.Sprintf("token %d of %s for %s, %s", a.made, cluster, uid, lasts), []byte("root"), nil
 }
 
+func (a *agents) HubRoot(context.Context) ([]byte, error) { return []byte("root"), nil }
+
 func (a *agents) Enrolled(context.Context, string) (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -46,6 +48,10 @@ func (a *agents) Enrolled(context.Context, string) (string, error) {
 }
 
 func (a *agents) Revoke(context.Context, string) error { return a.enroll("") }
+
+func (a *agents) Approve(_ context.Context, agent snapshot.RelayWaiting) error {
+	return a.enroll(agent.UID)
+}
 
 func (a *agents) enroll(uid string) error {
 	a.mu.Lock()
@@ -167,6 +173,46 @@ func TestRegisterRelay(t *testing.T) {
 	assert.Empty(t, gone.Notes)
 	finishNamespaces(t, remote)
 	assert.Equal(t, before, names(inventory(t, remote)))
+}
+
+// TestForcedDeregistrationOfARelayedCluster: without access to it, the registration and what is known of its agent go, what stays there is a
+// debt, and whoever has access later pays it with the same command.
+func TestForcedDeregistrationOfARelayedCluster(t *testing.T) {
+	t.Parallel()
+	management, remote := pair(t)
+	installTranslatedTypes(t, remote)
+	sandboxtest.Apply(t, remote, []byte(anIstio))
+	before := withTypes(names(inventory(t, remote)))
+	store := &agents{}
+	options := registration.Options{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management, Agent: relayAgent("registry.example/meshctl:v1"), Relay: store.relay()}
+	_, err := registration.Register(t.Context(), options)
+	require.NoError(t, err)
+	createLabelled(t, management, snapshot.RelayRecordPrefix+"cluster-2")
+	require.NoError(t, registration.Revoke(t.Context(), registration.RevokeOptions{Name: "cluster-2", MgmtConfig: management, Store: store.relay().Store}))
+	put(t, remote, snapshot.VirtualService, "istio-system", "ours", map[string]string{
+		snapshot.NetworkingOwnerLabel: "gloo-mesh", snapshot.ClusterLabel: "cluster-2", snapshot.PlaneLabel: planeID(t, management, "gloo-mesh"),
+	}, nil)
+
+	forced, err := registration.Deregister(t.Context(), registration.DeregisterOptions{Name: "cluster-2", MgmtConfig: management, Force: true})
+	require.NoError(t, err)
+	assert.NotEmpty(t, forced.Leftovers)
+	left := inventory(t, management)
+	assert.NotContains(t, left, "KubernetesCluster gloo-mesh/cluster-2")
+	assert.NotContains(t, left, "Secret gloo-mesh/"+snapshot.RelayRecordPrefix+"cluster-2", "no certificate of its agent counts")
+	assert.Contains(t, inventory(t, remote), "VirtualService istio-system/ours")
+	all, err := registration.List(t.Context(), registration.ListOptions{MgmtConfig: management})
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	assert.Equal(t, snapshot.HealthLeftover, all[0].Health)
+
+	paid, err := registration.Deregister(t.Context(), registration.DeregisterOptions{Name: "cluster-2", MgmtConfig: management, RemoteConfig: remote})
+	require.NoError(t, err)
+	assert.Empty(t, paid.Leftovers)
+	finishNamespaces(t, remote)
+	assert.Equal(t, before, names(inventory(t, remote)))
+	all, err = registration.List(t.Context(), registration.ListOptions{MgmtConfig: management})
+	require.NoError(t, err)
+	assert.Empty(t, all)
 }
 
 func clusterUID(t *testing.T, config *rest.Config) string {

@@ -106,7 +106,7 @@ func (s *ClusterStatus) needsCredential(now time.Time) bool {
 		return true
 	case snapshot.HealthDegraded:
 		return s.Reasons.Of(credentialCodes...) != nil
-	case snapshot.HealthLeftover, snapshot.HealthUnregistered:
+	case snapshot.HealthLeftover, snapshot.HealthUnregistered, snapshot.HealthPending:
 		return false
 	}
 	return s.Expires != nil && !now.Before(*s.Expires)

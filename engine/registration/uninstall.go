@@ -230,7 +230,7 @@ func (u *Uninstallation) removeState(ctx context.Context) error {
 			remove(secrets, list.Items[i].Name)
 		}
 	}
-	for _, name := range []string{snapshot.RelayServerSecret, snapshot.RelayRootSecret} {
+	for _, name := range []string{snapshot.RelayServerSecret, snapshot.RelayRootSecret, snapshot.RelayWaitingSecret} {
 		found, err := storedSecret(ctx, u.server.clientset, ns, name)
 		switch {
 		case err != nil:

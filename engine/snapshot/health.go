@@ -22,7 +22,11 @@ const (
 	HealthLeftover Health = "leftover"
 	// HealthUnregistered: there is a credential, and no KubernetesCluster names it.
 	HealthUnregistered Health = "unregistered"
+	// HealthPending: it is not registered, and its agent waits for approval.
+	HealthPending Health = "pending"
 )
 
 // Registered reports whether it is that of a registered cluster.
-func (h Health) Registered() bool { return h != HealthLeftover && h != HealthUnregistered }
+func (h Health) Registered() bool {
+	return h != HealthLeftover && h != HealthUnregistered && h != HealthPending
+}
