@@ -29,6 +29,20 @@ agent gets a certificate for it, of a root that the relay has for itself, and
 renews that every day. A token that is put into Secret
 relay-identity-token-secret later is used at once, without a restart.
 
+As in Gloo Mesh 1.x, all agents may share one token instead: put it, with 16
+characters or more, into Secret relay-identity-token-secret, key token, of the
+management plane's namespace and of the agents', and the hub's root, ca.crt of
+relay-root-tls-secret, into the Secret of that name beside them. The manifests
+of "cluster invite" do for the rest, with --relay-cluster NAME among the
+arguments of the agent. Without that Secret, there is no such token. Whoever has
+it can claim any name, so it lets nobody in: "cluster list" and "check" name
+the agents that wait, and one of them is let in by
+
+  meshctl cluster approve cluster-2
+
+for the key and the cluster UID that it shows, which the log of the agent has,
+too. Until then, nothing is read from its cluster or written to it.
+
   meshctl cluster revoke cluster-2      ends its certificates, and disconnects it
   meshctl cluster deregister cluster-2 --remote-context cluster-2
 
@@ -46,12 +60,47 @@ with "install --relay-host", and agents ask for them with --relay-name. An Istio
 gateway needs a server of protocol TLS in mode PASSTHROUGH for that host on port
 9900, and a VirtualService with a tls route to the Service.
 
+Your own PKI, such as cert-manager or Vault, can give agents their certificates.
+Tell the hub its root, in ca.crt of Secret relay-client-root-tls-secret: several
+roots may be in it, so that one can be exchanged for another. Whoever gets
+certificates of that root can speak for a registered cluster whose agent was not
+here yet, so take one that is for this alone. Then make the manifests, which
+have no token:
+
+  meshctl cluster invite cluster-2 --own-pki > it.yaml
+
+and have the certificate written into Secret relay-client-tls-secret beside the
+agent, with the name of the cluster as its only DNS name, or with the URI
+spiffe://UID.meshctl/cluster/NAME, where UID is that of the management plane;
+for both usages. With cert-manager:
+
+  apiVersion: cert-manager.io/v1
+  kind: Certificate
+  metadata:
+    name: relay-client
+    namespace: gloo-mesh
+  spec:
+    secretName: relay-client-tls-secret
+    dnsNames: [cluster-2]
+    usages: [digital signature, client auth, server auth]
+    privateKey: {algorithm: ECDSA, size: 256, rotationPolicy: Always}
+    issuerRef: {kind: Issuer, name: relay}
+
+The agent reads the Secret again when it changes, and renews nothing by itself.
+The name is bound to the first cluster that comes with it, by the UID of its
+namespace kube-system; another one is refused. "cluster revoke" ends what was
+issued before, and the binding.
+
 Secrets, in the namespace of the management plane:
   relay-root-tls-secret        the relay's root; with ca.crt alone, your own PKI
                                signs, and there are no tokens
+  relay-client-root-tls-secret further roots of agents' certificates, in ca.crt
+  relay-identity-token-secret  the token that all agents share, if you want one
+  relay-waiting-agents         who waits for approval
   relay-server-tls-secret      the certificate that agents are shown
   relay-agent-NAME             what is known of the agent of a cluster
 in that of the agent:
   relay-identity-token-secret  its token, until it is used
-  relay-client-tls-secret      its certificate; of your own PKI, with the name of
-                               the cluster as its only DNS name`
+  relay-root-tls-secret        ca.crt by which it knows the hub, where neither a
+                               token nor its certificate says that
+  relay-client-tls-secret      its certificate, or that of your own PKI`

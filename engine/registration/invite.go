@@ -1,6 +1,7 @@
 package registration
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -77,7 +78,14 @@ func Invite(ctx context.Context, o InviteOptions) (Invitation, error) {
 	}
 	until := time.Now().Add(r.Relay.Lasts)
 	// Who invites a cluster again may have made it anew: its UID is not asked for.
-	if err := r.invite(ctx, ""); err != nil {
+	invite := func() error { return r.invite(ctx, "") }
+	if r.Relay.OwnPKI {
+		invite = func() (err error) {
+			r.relayRoot, err = r.Relay.Store(r.management.clientset, r.plane).HubRoot(ctx)
+			return err
+		}
+	}
+	if err := invite(); err != nil {
 		return Invitation{Report: r.report}, fmt.Errorf("cluster %s: inviting: %w; run the same command again to finish", r.Name, err)
 	}
 	out := Invitation{Server: r.Relay.Server, Until: until, Namespace: r.RemoteNamespace, Report: r.report}
@@ -145,7 +153,8 @@ func (r *via) inspectInvited(ctx context.Context) error {
 		return err
 	}
 	r.suffixes = suffixes(m)
-	r.vault = vaultAccess{Servers: r.Agent.VaultServers, Audience: snapshot.VaultAudience}
+	r.vault = vaultAccess{Servers: r.Agent.VaultServers, Audience: cmp.Or(r.Agent.VaultAudience, snapshot.VaultAudience)}
+	r.noteVault()
 	for _, namespace := range r.meshNamespaces {
 		r.meshNames = append(r.meshNames, "istiod-"+namespace+"-"+r.Name)
 	}

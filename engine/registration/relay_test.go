@@ -350,6 +350,8 @@ func TestInvite(t *testing.T) {
 	_, err := registration.Invite(t.Context(), options)
 	require.ErrorContains(t, err, "--agent-image")
 	options.Agent = relayAgent("registry.example/meshctl:v1")
+	options.Agent.VaultServers, options.Agent.VaultAudience = []string{"https://vault.example:8200"}, "vault.example"
+	options.Agent.MoreRules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"vault-token"}, Verbs: []string{"get"}}}
 	invitation, err := registration.Invite(t.Context(), options)
 	require.NoError(t, err)
 	assert.Equal(t, "relay.example.com:9900", invitation.Server)
@@ -367,6 +369,9 @@ func TestInvite(t *testing.T) {
 		text.WriteString("---\n" + string(document))
 	}
 	assert.Equal(t, 1, strings.Count(text.String(), "kind: Namespace"))
+	assert.Contains(t, text.String(), "- https://vault.example:8200\n")
+	assert.Contains(t, text.String(), "- vault.example\n", "the audience")
+	assert.Contains(t, text.String(), "- vault-token\n", "the right to read it")
 	sandboxtest.Apply(t, remote, []byte(text.String()))
 	assert.Equal(t, "token 1 of cluster-2 for , 1h0m0s", string(sandboxtest.Secret(t, remote, "gloo-mesh", snapshot.RelayTokenSecret).Data[snapshot.RelayTokenKey]))
 	there := names(inventory(t, remote))
@@ -375,6 +380,23 @@ func TestInvite(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Equal(t, there, names(inventory(t, remote)), "nothing was missing")
+
+	options.Name, options.Relay.OwnPKI = "own", true
+	own, err := registration.Invite(t.Context(), options)
+	require.NoError(t, err)
+	text.Reset()
+	for _, o := range own.Objects {
+		document, err := snapshot.YAML(o)
+		require.NoError(t, err)
+		text.WriteString("---\n" + string(document))
+	}
+	assert.NotContains(t, text.String(), snapshot.RelayTokenSecret+"\n  namespace", "no token is made")
+	assert.NotContains(t, text.String(), "token 2")
+	assert.Contains(t, text.String(), "name: "+snapshot.RelayRootSecret)
+	for _, arg := range []string{"--relay-cluster", "own", "--relay-plane", planeID(t, management, "gloo-mesh")} {
+		assert.Contains(t, text.String(), "- "+arg+"\n")
+	}
+	options.Relay.OwnPKI = false
 
 	_, err = registration.Register(t.Context(), registration.Options{Name: "direct", RemoteConfig: single(t), MgmtConfig: management})
 	require.NoError(t, err)
