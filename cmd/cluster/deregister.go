@@ -48,6 +48,11 @@ Without --remote-context, the stored credential is used. It can remove the
 objects that meshctl wrote, but not its own permissions; this requires your
 permissions.
 
+A cluster that is reached through its agent has no stored credential, and needs
+--remote-context. With --force instead, serve does not hear the agent any more,
+and the agent keeps what stands there, also what protects, until somebody runs
+the commands that are printed.
+
 If the cluster cannot be reached or cleaned, the command fails and changes
 nothing. With --force, the cluster is deregistered anyway. What remains on it
 is printed as kubectl commands, and recorded in a ConfigMap until you

@@ -53,6 +53,12 @@ func (d *deregistration) commands() []string {
 	remove(agentRights)
 	remove(agentRest)
 	remove(relayLeftovers(d.plane.ID, d.RemoteNamespace))
+	// An interrupted run does not know any more whether there was a relay.
+	outputs := make([]string, snapshot.RelayOutputMost)
+	for n := range outputs {
+		outputs[n] = snapshot.RelayOutputName(n)
+	}
+	out = append(out, fmt.Sprintf("%s delete configmaps --namespace %s --ignore-not-found %s", kubectl, d.RemoteNamespace, strings.Join(outputs, " ")))
 	remove([]*object{{resource: leases, namespace: d.RemoteNamespace, name: snapshot.AgentLease}})
 	slices.Reverse(rest)
 	remove(rest)

@@ -195,7 +195,12 @@ func TestForcedDeregistrationOfARelayedCluster(t *testing.T) {
 
 	forced, err := registration.Deregister(t.Context(), registration.DeregisterOptions{Name: "cluster-2", MgmtConfig: management, Force: true})
 	require.NoError(t, err)
-	assert.NotEmpty(t, forced.Leftovers)
+	commands := strings.Join(forced.Leftovers, "\n")
+	for _, of := range []string{"clusterrolebinding " + registration.RelayRoleName(planeID(t, management, "gloo-mesh")), "secret " + snapshot.RelayClientSecret} {
+		assert.Contains(t, commands, "kubectl delete "+of+" ")
+	}
+	assert.Contains(t, commands, "kubectl delete configmaps --namespace gloo-mesh --ignore-not-found meshctl-relay-output-0 meshctl-relay-output-1 ")
+	assert.Contains(t, commands, " meshctl-relay-output-15\n")
 	left := inventory(t, management)
 	assert.NotContains(t, left, "KubernetesCluster gloo-mesh/cluster-2")
 	assert.NotContains(t, left, "Secret gloo-mesh/"+snapshot.RelayRecordPrefix+"cluster-2", "no certificate of its agent counts")

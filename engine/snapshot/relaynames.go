@@ -1,5 +1,7 @@
 package snapshot
 
+import "strconv"
+
 // Names of what belongs to the relay, over which agents speak for their clusters. Those of the Service and of the Secrets are as in Gloo
 // Mesh, whose manifests have them, too.
 const (
@@ -25,6 +27,8 @@ const (
 
 	// RelayOutputPrefix is before the number in the names of the ConfigMaps in which an agent keeps what stands in its cluster.
 	RelayOutputPrefix = "meshctl-relay-output-"
+	// RelayOutputMost is how many of them an agent may have: 14 MiB of compressed documents, which are some 100,000 objects.
+	RelayOutputMost = 16
 
 	// RelayRecordPrefix is before the name of a cluster in the name of the Secret that says what the hub knows of its agent, and
 	// RelayRecordType is the type of these Secrets.
@@ -36,6 +40,9 @@ const (
 	RelayWaitingSecret = "relay-waiting-agents"
 	RelayWaitingKey    = "agents"
 )
+
+// RelayOutputName is the ConfigMap with a piece of what stands in an agent's cluster, from 0 on.
+func RelayOutputName(n int) string { return RelayOutputPrefix + strconv.Itoa(n) }
 
 // RelayServerName is the DNS name by which agents know the hub of a management plane in a namespace.
 func RelayServerName(namespace string) string { return RelayService + "." + namespace }

@@ -48,7 +48,7 @@ const (
 	generatedNote = "relay.meshctl.io/generation"
 )
 
-func pieceName(n int) string { return snapshot.RelayOutputPrefix + strconv.Itoa(n) }
+func pieceName(n int) string { return snapshot.RelayOutputName(n) }
 
 // Save implements Disk. The first piece is written last, so that what is stored is all of one time, or damaged.
 func (d ConfigMaps) Save(ctx context.Context, generation uint64, documents [][]byte) error {

@@ -1,13 +1,14 @@
 package agent
 
-import rbacv1 "k8s.io/api/rbac/v1"
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
 
-// mostPieces is how many ConfigMaps an agent may have: 14 MiB of compressed documents, which are some 100,000 objects.
-const mostPieces = 16
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
 
 // DiskRules are what ConfigMaps need in the agent's namespace, and no more. Kubernetes cannot restrict create by name.
 func DiskRules() []rbacv1.PolicyRule {
-	names := make([]string, mostPieces)
+	names := make([]string, snapshot.RelayOutputMost)
 	for n := range names {
 		names[n] = pieceName(n)
 	}
