@@ -98,7 +98,7 @@ func (a *Agents) Admit(ctx context.Context, shown []*x509.Certificate, uid strin
 		if readErr != nil {
 			return "", readErr
 		}
-		if cluster, issued, err = a.agentOf(roots, shown); err == nil {
+		if cluster, issued, err = a.namedBy(roots, shown); err == nil {
 			break
 		}
 	}

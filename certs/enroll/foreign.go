@@ -47,14 +47,14 @@ func (s *Store) trust(ctx context.Context) (t trusted, err error) {
 	return t, nil
 }
 
-// agentOf is the cluster whose agent has shown certificates, and whether they were issued here.
-func (a *Agents) agentOf(t trusted, shown []*x509.Certificate) (cluster string, issued bool, err error) {
+// namedBy is the cluster whose agent has shown certificates, and whether they were issued here.
+func (a *Agents) namedBy(t trusted, shown []*x509.Certificate) (cluster string, issued bool, err error) {
 	if cluster, err = identity.AgentOf(shown, t.own, a.Plane, a.Now(), 0); err == nil {
 		return cluster, t.issues, nil
 	}
 	if len(t.users.Certificates()) > 0 {
-		if cluster, of := identity.AgentOf(shown, t.users, a.Plane, a.Now(), 0); of == nil {
-			return cluster, false, nil
+		if theirs, other := identity.AgentOf(shown, t.users, a.Plane, a.Now(), 0); other == nil {
+			return theirs, false, nil
 		}
 	}
 	return "", false, errors.Join(err, t.usersErr)
