@@ -3,6 +3,7 @@ package enroll
 import (
 	"context"
 	"crypto/rand"
+	"crypto/x509"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/meshctl/meshctl/certs/identity"
 	"github.com/meshctl/meshctl/certs/pki"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // Root is the root of the relay, made if there is none; and what signs with it, nil if its key is not there because a user's own PKI signs.
@@ -42,14 +44,23 @@ func (s *Store) about(name string, err error) error {
 	return fmt.Errorf("Secret %s/%s: %w", s.Namespace, name, err)
 }
 
-// data is that of a Secret; nil if there is none.
-func (s *Store) data(ctx context.Context, name string) (map[string][]byte, error) {
+// secret is a Secret; nil if there is none.
+func (s *Store) secret(ctx context.Context, name string) (*corev1.Secret, error) {
 	secret, err := s.Client.CoreV1().Secrets(s.Namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
 		return nil, s.about(name, err)
+	}
+	return secret, nil
+}
+
+// data is that of a Secret; nil if there is none.
+func (s *Store) data(ctx context.Context, name string) (map[string][]byte, error) {
+	secret, err := s.secret(ctx, name)
+	if secret == nil {
+		return nil, err
 	}
 	return secret.Data, nil
 }
@@ -81,25 +92,47 @@ func (s *Store) create(ctx context.Context, name string, data map[string][]byte)
 	return data, nil
 }
 
-// Hub is the certificate of the hub for these DNS names, made if there is none, or if it has to be renewed. One of a user's own PKI is
-// taken as it is.
+// shownRoot is the root of the certificate that the hub shows. It is another one than what signs while roots are exchanged, and is shown as
+// long as it is served: agents that have not renewed their certificate since trust no other one.
+func (s *Store) shownRoot(ctx context.Context, roots pki.Bundle, authority *pki.Authority) (*x509.Certificate, error) {
+	data, err := s.data(ctx, ServerSecret)
+	if err != nil {
+		return nil, err
+	}
+	if data != nil {
+		own, err := pki.ReadGatewayTLS(data)
+		if err != nil {
+			return nil, s.about(ServerSecret, err)
+		}
+		if root := own.Chain.Root(); roots.Contains(root) {
+			return root, nil
+		}
+	}
+	return authority.Chain().Root(), nil
+}
+
+// Hub is the certificate of the hub for these DNS names, made if there is none, or if it has to be renewed: it ends soon, lacks a name, or
+// its root is not served any more. One of a user's own PKI is taken as it is.
 func (s *Store) Hub(ctx context.Context, dns ...string) (identity.Own, error) {
 	roots, authority, err := s.Root(ctx)
 	if err != nil {
 		return identity.Own{}, err
 	}
-	data, err := s.data(ctx, ServerSecret)
+	secret, err := s.secret(ctx, ServerSecret)
 	if err != nil {
 		return identity.Own{}, err
 	}
-	if data != nil {
-		own, err := pki.ReadGatewayTLS(data)
+	if secret != nil {
+		own, err := pki.ReadGatewayTLS(secret.Data)
 		if err != nil {
 			return identity.Own{}, s.about(ServerSecret, err)
 		}
-		out := identity.Own{Chain: own.Chain, Key: own.Key, Roots: roots}
-		if authority == nil || !identity.HubDue(own.Chain[0], s.Plane, s.Now(), dns...) || !roots.Contains(own.Chain.Root()) {
-			return out, nil
+		due := identity.HubDue(own.Chain[0], s.Plane, s.Now(), dns...)
+		if !roots.Contains(own.Chain.Root()) {
+			due = secret.Labels[snapshot.ManagedByLabel] == snapshot.ManagedBy
+		}
+		if authority == nil || !due {
+			return identity.Own{Chain: own.Chain, Key: own.Key, Roots: roots}, nil
 		}
 	}
 	if authority == nil {
@@ -117,10 +150,11 @@ func (s *Store) Hub(ctx context.Context, dns ...string) (identity.Own, error) {
 	if err != nil {
 		return identity.Own{}, err
 	}
-	if data != nil {
+	if secret != nil {
 		return identity.Own{Chain: chain, Key: key, Roots: roots}, s.replace(ctx, ServerSecret, fresh)
 	}
-	if data, err = s.create(ctx, ServerSecret, fresh); err != nil {
+	data, err := s.create(ctx, ServerSecret, fresh)
+	if err != nil {
 		return identity.Own{}, err
 	}
 	kept, err := pki.ReadGatewayTLS(data) // somebody else may have been first

@@ -14,14 +14,18 @@ import (
 
 // Invite makes a token for the agent of a cluster, which counts for a time. With a UID, it is for the cluster of this one.
 func (s *Store) Invite(ctx context.Context, cluster, uid string, lasts time.Duration) (identity.Token, error) {
-	_, authority, err := s.Root(ctx)
+	roots, authority, err := s.Root(ctx)
 	if err != nil {
 		return identity.Token{}, err
 	}
 	if authority == nil {
 		return identity.Token{}, fmt.Errorf("cluster %s: the relay's root has no key here, so that no token can be used: give its agent a certificate of your PKI, and use --own-pki", cluster)
 	}
-	token, err := identity.NewToken(rand.Reader, s.Plane, cluster, authority.Chain().Root())
+	root, err := s.shownRoot(ctx, roots, authority)
+	if err != nil {
+		return identity.Token{}, err
+	}
+	token, err := identity.NewToken(rand.Reader, s.Plane, cluster, root)
 	if err != nil {
 		return identity.Token{}, err
 	}

@@ -90,6 +90,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 	if secret != nil && isUsers(secret) {
 		return k.takeUsers(ctx, secret)
 	}
+	var ended time.Time
 	kept := false
 	if secret != nil {
 		read, err := pki.ReadGatewayTLS(secret.Data)
@@ -99,7 +100,8 @@ func (k *Keeper) Start(ctx context.Context) error {
 		if err := k.named(read.Chain[0]); err != nil {
 			return err
 		}
-		if kept = k.Now().Before(read.Chain[0].NotAfter.Add(identity.Overdue)); kept {
+		ended = read.Chain[0].NotAfter
+		if kept = k.Now().Before(ended.Add(identity.Overdue)); kept {
 			k.set(identity.Own{Chain: read.Chain, Key: read.Key, Roots: read.Roots})
 		}
 	}
@@ -110,6 +112,9 @@ func (k *Keeper) Start(ctx context.Context) error {
 		return nil
 	case err != nil:
 		return err
+	case !found && !kept && secret != nil:
+		return fmt.Errorf("cluster %s: the certificate in Secret %s/%s ended at %s, which is too long ago to renew it, and there is no token (Secret %s); make one with `meshctl cluster invite %s` on the management cluster",
+			k.Cluster, k.Namespace, ClientSecret, ended.UTC().Format(time.RFC3339), TokenSecret, k.Cluster)
 	case !found && !kept:
 		return fmt.Errorf("cluster %s: the agent has neither a certificate (Secret %s/%s) nor a token (Secret %s); make one with `meshctl cluster invite %s` on the management cluster",
 			k.Cluster, k.Namespace, ClientSecret, TokenSecret, k.Cluster)

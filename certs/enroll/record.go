@@ -24,6 +24,8 @@ type Record struct {
 	UID string
 	// Key is the one to which a certificate was issued last.
 	Key string
+	// Issued is when a certificate was issued last, by the clock of the hub.
+	Issued time.Time
 	// RevokedBefore: certificates that were issued by then count no more.
 	RevokedBefore time.Time
 	// ApprovedKey and ApprovedUID are those of the agent with the shared token that an administrator has approved, and ApprovedUntil is
@@ -69,7 +71,8 @@ func (r Record) enroll(t identity.Token, key, uid string, now time.Time) (Record
 	case r.Used != "" && !again:
 		return r, fmt.Errorf("cluster %s: the token was used before; if that was not your agent, run `meshctl cluster revoke %s`, and then make another one with `meshctl cluster invite %s`", t.Cluster, t.Cluster, t.Cluster)
 	case !again && !now.Before(r.TokenUntil):
-		return r, fmt.Errorf("cluster %s: the token ended at %s; make another one with `meshctl cluster invite %s`", t.Cluster, r.TokenUntil.UTC().Format(time.RFC3339), t.Cluster)
+		return r, fmt.Errorf("cluster %s: the token ended at %s, and the clock of the hub says %s; make another one with `meshctl cluster invite %s`, on a machine whose clock is right",
+			t.Cluster, r.TokenUntil.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), t.Cluster)
 	case uid == "":
 		return r, fmt.Errorf("cluster %s: the agent does not say which cluster it is in", t.Cluster)
 	case r.TokenUID != "" && r.TokenUID != uid:
@@ -78,7 +81,7 @@ func (r Record) enroll(t identity.Token, key, uid string, now time.Time) (Record
 	if !again {
 		r.UsedAt = now
 	}
-	r.Used, r.Key, r.UID = key, key, uid
+	r.Used, r.Key, r.Issued, r.UID = key, key, now, uid
 	return r, nil
 }
 
@@ -88,12 +91,18 @@ func (r Record) admit(cluster, uid string, cert *x509.Certificate, issued bool) 
 	switch {
 	case issued && r.UID == "" && r.RevokedBefore.IsZero():
 		return fmt.Errorf("cluster %s: its agent has no certificate that counts; make a token with `meshctl cluster invite %s`", cluster, cluster)
-	case !r.RevokedBefore.IsZero() && (issued && r.UID == "" || !identity.IssuedAt(cert).After(r.RevokedBefore)):
+	case !r.RevokedBefore.IsZero() && (issued && r.UID == "" || !r.since(cert)):
 		return fmt.Errorf("cluster %s: the certificate of the agent was revoked; make a token with `meshctl cluster invite %s`", cluster, cluster)
 	case r.UID != "" && uid != r.UID:
 		return fmt.Errorf("cluster %s: the agent is in the cluster with UID %s, and was enrolled in that with %s; if the cluster was made anew, make a token with `meshctl cluster invite %s`", cluster, uid, r.UID, cluster)
 	}
 	return nil
+}
+
+// since reports whether a certificate was issued after the last revocation. The one that was issued last was: a revocation leaves none. Whoever
+// revokes may have another clock than the hub.
+func (r Record) since(cert *x509.Certificate) bool {
+	return identity.IssuedAt(cert).After(r.RevokedBefore) || r.Key != "" && KeyID(cert.PublicKey) == r.Key
 }
 
 // renew is the record after a certificate was issued for another key to an agent that has shown one.
@@ -104,12 +113,15 @@ func (r Record) renew(cluster, uid string, shown *x509.Certificate, key string, 
 	if now.After(shown.NotAfter) && r.Key != "" && r.Key != KeyID(shown.PublicKey) {
 		return r, fmt.Errorf("cluster %s: the certificate expired, and is not the last one that was issued; make a token with `meshctl cluster invite %s`", cluster, cluster)
 	}
-	r.Key = key
+	r.Key, r.Issued = key, now
 	return r, nil
 }
 
-// revoke is the record after which no certificate that was issued so far counts.
+// revoke is the record after which no certificate that was issued so far counts. Now is by the clock of who revokes, which may be behind.
 func (r Record) revoke(now time.Time) Record {
+	if now.Before(r.Issued) {
+		now = r.Issued
+	}
 	r.Token, r.Used, r.UsedAt, r.TokenUntil, r.TokenUID = "", "", time.Time{}, time.Time{}, ""
 	r.UID, r.Key, r.RevokedBefore = "", "", now
 	r.ApprovedKey, r.ApprovedUID, r.ApprovedUntil = "", "", time.Time{}

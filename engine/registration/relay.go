@@ -232,7 +232,8 @@ func relayLeftovers(planeID, namespace string) []*object {
 // relayManagementAccess is what registering a relay cluster takes on the management cluster beside the rest.
 func (r *via) relayManagementAccess() []access {
 	record := secrets.access(r.MgmtNamespace, snapshot.RelayRecordPrefix+r.Name)
-	wanted := slices.Concat(record.each("get", "patch"), secrets.access(r.MgmtNamespace, snapshot.RelayRootSecret).each("get"))
+	wanted := slices.Concat(record.each("get", "patch"),
+		secrets.access(r.MgmtNamespace, snapshot.RelayRootSecret).each("get"), secrets.access(r.MgmtNamespace, snapshot.RelayServerSecret).each("get"))
 	wanted = append(wanted, secrets.access(r.MgmtNamespace, "").each("create")...)
 	if r.moves() {
 		wanted = append(wanted, secrets.access(r.MgmtNamespace, r.Name).each("delete")...)
