@@ -95,6 +95,9 @@ func (r *Receiver) Receive(d *relayv1.Data) error {
 // maxNames is how many names a Have has at most: they stay below the size of a message however long they are.
 const maxNames = 4096
 
+// maxRejects is how many objects an Ack says were not taken, for the same reason.
+const maxRejects = 1000
+
 func (r *Receiver) receiveAsk(kind string) error {
 	k := r.kinds[kind]
 	if k == nil {
@@ -141,7 +144,7 @@ func (r *Receiver) receiveChange(c *relayv1.Change) error {
 		// One that is rejected is not to be sent again as it is.
 		k.held.put(key, hash)
 		if err := rejected[key]; err != nil {
-			r.rejects = append(r.rejects, &relayv1.Reject{Kind: c.GetKind(), Name: key.wire(), Hash: hash[:], What: err.Error()})
+			r.rejects = append(r.rejects, &relayv1.Reject{Kind: c.GetKind(), Name: key.wire(), Hash: hash[:], What: Text(err.Error())})
 		}
 	}
 	for _, key := range removals {
@@ -176,6 +179,10 @@ func (r *Receiver) Next() *relayv1.Feedback {
 		frame := r.frames[0]
 		r.frames = r.frames[1:]
 		return frame
+	case len(r.rejects) > maxRejects:
+		ack := &relayv1.Ack{Sequence: r.acked, Rejects: r.rejects[:maxRejects:maxRejects]}
+		r.rejects = r.rejects[maxRejects:]
+		return &relayv1.Feedback{Frame: &relayv1.Feedback_Ack{Ack: ack}}
 	case r.acked < r.sequence:
 		r.acked = r.sequence
 		ack := &relayv1.Ack{Sequence: r.acked, Rejects: r.rejects}

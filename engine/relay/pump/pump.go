@@ -4,7 +4,9 @@ package pump
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -33,7 +35,7 @@ type Out[F any] struct {
 	Times Times
 	// Signal is signalled when Next may return something.
 	Signal <-chan struct{}
-	// Next is the next frame; false if there is none now.
+	// Next is the next frame; false if there is none now. It does not wait.
 	Next func() (F, bool)
 	// Beat is sent where nothing else was for a time.
 	Beat func() F
@@ -45,31 +47,96 @@ type Out[F any] struct {
 }
 
 // Run sends what Next returns until it returns false, each time that there is a signal. It returns when ctx ends, when Send fails, or when
-// nothing is acknowledged for too long.
+// nothing is acknowledged, or a frame is not taken, for too long; also while Send has not returned, which it does once the stream has ended.
+// Next is not called any more then.
 func Run[F any](ctx context.Context, o Out[F]) error {
-	ticker := time.NewTicker(o.Times.beat())
-	defer ticker.Stop()
-	// The ticker is reset by what is sent, and this one is not.
+	w := &writer[F]{Out: o}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	defer w.stop()
+	written := make(chan error, 1)
+	go func() { written <- w.run(ctx) }()
 	look := time.NewTicker(o.Times.patience() / 3)
 	defer look.Stop()
 	p := progress{ask: o.Progress, patience: o.Times.patience(), at: time.Now()}
 	for {
-		for frame, more := o.Next(); more; frame, more = o.Next() {
-			if err := o.Send(frame); err != nil {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-written:
+			return err
+		case <-look.C:
+			if err := errors.Join(p.look(time.Now()), w.look(time.Now())); err != nil {
+				return status.Error(codes.ResourceExhausted, err.Error())
+			}
+		}
+	}
+}
+
+// writer sends frames. Send may take as long as the other side reads nothing.
+type writer[F any] struct {
+	Out[F]
+
+	mu sync.Mutex
+	// stopped: nothing is sent any more. sending is since when a frame is sent; zero while none is.
+	stopped bool
+	sending time.Time
+}
+
+// next is Out.Next as long as the writer is not stopped.
+func (w *writer[F]) next() (frame F, more bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopped {
+		return frame, false
+	}
+	return w.Next()
+}
+
+func (w *writer[F]) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopped = true
+}
+
+func (w *writer[F]) send(frame F) error {
+	at := func(t time.Time) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.sending = t
+	}
+	at(time.Now())
+	defer at(time.Time{})
+	return w.Send(frame)
+}
+
+// look returns an error if a frame is not taken for too long.
+func (w *writer[F]) look(now time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if waited := now.Sub(w.sending); !w.sending.IsZero() && waited >= w.Times.patience() {
+		return fmt.Errorf("a frame is not taken for %s: the other side reads nothing", waited.Round(time.Second))
+	}
+	return nil
+}
+
+// run sends until ctx ends or Send fails.
+func (w *writer[F]) run(ctx context.Context) error {
+	ticker := time.NewTicker(w.Times.beat())
+	defer ticker.Stop()
+	for {
+		for frame, more := w.next(); more; frame, more = w.next() {
+			if err := w.send(frame); err != nil {
 				return err
 			}
-			ticker.Reset(o.Times.beat())
+			ticker.Reset(w.Times.beat())
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-o.Signal:
-		case <-look.C:
-			if err := p.look(time.Now()); err != nil {
-				return err
-			}
+		case <-w.Signal:
 		case <-ticker.C:
-			if err := o.Send(o.Beat()); err != nil {
+			if err := w.send(w.Beat()); err != nil {
 				return err
 			}
 		}
@@ -96,7 +163,7 @@ func (p *progress) look(now time.Time) error {
 		return nil
 	}
 	if waited := now.Sub(p.at); waited >= p.patience {
-		return status.Error(codes.ResourceExhausted, fmt.Sprintf("%s was sent, and is not acknowledged for %s", head, waited.Round(time.Second)))
+		return fmt.Errorf("%s was sent, and is not acknowledged for %s", head, waited.Round(time.Second))
 	}
 	return nil
 }

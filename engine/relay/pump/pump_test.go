@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -39,6 +40,43 @@ func TestAFrameEndsAtMostItsStream(t *testing.T) {
 			ctx, end := context.WithCancelCause(t.Context())
 			Receive(Times{}, func() (int, error) { return 1, nil }, c.take, end)
 			assert.Equal(t, c.want, status.Code(context.Cause(ctx)))
+		})
+	}
+}
+
+// TestASendThatDoesNotReturn: a stream whose other side reads nothing ends after Patience, also where nothing is acknowledged; or when its
+// context ends. Nothing is taken for it afterwards.
+func TestASendThatDoesNotReturn(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		revoked bool
+		after   time.Duration
+		want    string
+	}{
+		"nobody reads": {after: 30 * time.Second, want: ReasonStuck},
+		"it is ended":  {revoked: true, after: 5 * time.Second, want: ReasonClosed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if c.revoked {
+					time.AfterFunc(c.after, cancel)
+				}
+				release, taken := make(chan struct{}), 0
+				began := time.Now()
+				err := Run(ctx, Out[int]{
+					Signal: make(chan struct{}), Beat: func() int { return 0 },
+					Next: func() (int, bool) { taken++; return taken, true },
+					Send: func(int) error { <-release; return nil },
+				})
+				assert.Equal(t, c.want, ReasonOf(err), err)
+				assert.LessOrEqual(t, time.Since(began), c.after+10*time.Second)
+				close(release)
+				synctest.Wait()
+				assert.Equal(t, 1, taken)
+			})
 		})
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
@@ -31,10 +33,20 @@ func TestWhatIsSwallowedOnTheWayIsNoticed(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, impatient)
 	chance := rand.New(rand.NewPCG(waittest.Seed(t), 0))
-	w.agent()
+	a := w.newAgent(w.proxy.address(), lines{t})
+	w.run(a.Run)
 	w.same()
-	before := w.proxy.connections()
+	// Which side notices first is chance.
+	silent := func() uint64 {
+		n := w.status().Report.Resets[pump.ReasonSilent]
+		for _, s := range a.Series().Streams {
+			n += s.Resets[pump.ReasonSilent]
+		}
+		return n
+	}
+	before, silences := w.proxy.connections(), silent()
 	w.proxy.set(func(p *proxy) { p.swallow = true })
+	waittest.Until(t, "one of both hears nothing, though it waits for nothing", func() bool { return silent() > silences })
 	client := sandboxtest.Clientset(t, w.west)
 	for range 5 {
 		w.edit(client, chance)
@@ -175,16 +187,16 @@ func TestNoFrameIsMoreThanAnError(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		frame *relayv1.Data
-		// ends: the stream does.
-		ends bool
+		// ends is the code with which the stream does; OK if it goes on.
+		ends codes.Code
 	}{
-		"unknown kind":           {put("core/v1/Secret", []byte("x")), true},
-		"noise":                  {put(relay.KindName(snapshot.Service), []byte("\xff\x00noise")), false},
-		"noise about the mirror": {put(relay.WrittenName(snapshot.ServiceEntry), []byte("\xff")), false},
-		"another name":           {put(relay.KindName(snapshot.Service), []byte("")), false},
-		"too large":              {put(relay.KindName(snapshot.Service), make([]byte, 5<<20)), true},
-		"no kind":                {&relayv1.Data{Frame: &relayv1.Data_Ask{Ask: &relayv1.Ask{}}}, true},
-		"out of order":           {&relayv1.Data{Frame: &relayv1.Data_Change{Change: &relayv1.Change{Sequence: 9, Kind: relay.KindName(snapshot.Service)}}}, true},
+		"unknown kind":           {put("core/v1/Secret", []byte("x")), codes.InvalidArgument},
+		"noise":                  {put(relay.KindName(snapshot.Service), []byte("\xff\x00noise")), codes.OK},
+		"noise about the mirror": {put(relay.WrittenName(snapshot.ServiceEntry), []byte("\xff")), codes.OK},
+		"another name":           {put(relay.KindName(snapshot.Service), []byte("")), codes.OK},
+		"too large":              {put(relay.KindName(snapshot.Service), make([]byte, 5<<20)), codes.ResourceExhausted},
+		"no kind":                {&relayv1.Data{Frame: &relayv1.Data_Ask{Ask: &relayv1.Ask{Kind: "core/v1/Secret"}}}, codes.InvalidArgument},
+		"out of order":           {&relayv1.Data{Frame: &relayv1.Data_Change{Change: &relayv1.Change{Sequence: 9, Kind: relay.KindName(snapshot.Service)}}}, codes.InvalidArgument},
 	} {
 		stream, err := w.report(name)
 		require.NoError(t, err)
@@ -198,7 +210,7 @@ func TestNoFrameIsMoreThanAnError(t *testing.T) {
 				assert.Len(t, f.GetAck().GetRejects(), 1, name)
 			}
 		}
-		assert.Equal(t, c.ends, err != nil, "%s: %v", name, err)
+		assert.Equal(t, c.ends, status.Code(err), "%s: %v", name, err)
 		_ = stream.CloseSend()
 	}
 	w.agent()
@@ -230,24 +242,42 @@ func TestTwoAgentsOfOneCluster(t *testing.T) {
 	})
 }
 
-// TestAHubThatStartsEmptyRemovesNothing: what stands is kept until the hub has read the cluster.
+// TestAHubThatStartsEmptyRemovesNothing: what it wants follows from what it has read, which is nothing at first, and part of it then. What
+// stands is kept until the hub has read the cluster.
 func TestAHubThatStartsEmptyRemovesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	serving := w.server()
-	w.agent()
-	for n := range 8 {
-		serving.want(fmt.Sprint("c", n), "org")
+	services := sandboxtest.Clientset(t, w.west).CoreV1().Services("default")
+	expose := func(name string) {
+		_, err := services.Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}, metav1.CreateOptions{})
+		require.NoError(t, err)
 	}
+	derive := func(west *snapshot.Cluster) map[string]string {
+		wanted := map[string]string{}
+		for _, s := range west.Services {
+			wanted[s.Name] = "org"
+		}
+		return wanted
+	}
+	serving := w.server()
+	serving.derive = derive
+	for n := range 8 {
+		expose(fmt.Sprint("s", n))
+	}
+	w.agent()
+	w.same()
 	serving.written()
 	removed := w.removals()
 	serving.stop()
-	w.proxy.set(func(p *proxy) { p.target = w.serve(2); p.close() })
+	w.proxy.set(func(p *proxy) { p.target = w.serve(2); p.slow = 20_000; p.close() })
 	again := w.server()
-	again.wanted = serving.wanted
-	w.same()
+	again.derive = derive
 	again.apply()
-	again.want("more", "org")
+	waittest.Until(t, "the hub has begun to read", func() bool { c := clusterOf(w.relayed); return c != nil && c.Reading })
+	w.proxy.set(func(p *proxy) { p.slow = 0 })
+	w.same()
+	expose("more")
+	waittest.Until(t, "what is new is written", func() bool { west := clusterOf(w.direct); return len(west.IssuedCertificates) == len(west.Services) })
 	again.written()
 	assert.Zero(t, removed())
 }

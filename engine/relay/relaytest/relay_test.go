@@ -7,13 +7,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
 	"net"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,8 +31,6 @@ import (
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/shard"
 	"github.com/meshctl/meshctl/demo/waittest"
-	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
-	"github.com/meshctl/meshctl/engine/apply"
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/registration"
@@ -157,11 +152,11 @@ func (w *world) agent() (stop func()) {
 }
 
 // newAgent is an agent that dials an address.
-func (w *world) newAgent(hub string, log io.Writer) *agent.Agent {
+func (w *world) newAgent(hub string, log io.Writer, dial ...grpc.DialOption) *agent.Agent {
 	w.t.Helper()
 	a, err := agent.New(agent.Options{
 		Cluster: "west", UID: "uid-west", Plane: w.plane, Config: w.west, Hub: hub, Version: "test", Log: slog.New(slog.NewTextHandler(log, nil)),
-		Dial: []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}, Redial: 10 * time.Millisecond, RedialMost: 200 * time.Millisecond,
+		Dial: append(dial, grpc.WithTransportCredentials(insecure.NewCredentials())), Redial: 10 * time.Millisecond, RedialMost: 200 * time.Millisecond,
 		Grace: time.Second, Disk: w.disk, Times: w.times,
 	})
 	require.NoError(w.t, err)
@@ -273,120 +268,6 @@ func (w *world) edit(client kubernetes.Interface, chance *rand.Rand) {
 	if !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
 		require.NoError(w.t, err)
 	}
-}
-
-// policy is what wants the certificates.
-var policy = snapshot.Ref{Kind: snapshot.VirtualMesh, Namespace: "gloo-mesh", Name: "mesh"}
-
-// server writes certificates to west, through the agent, as serve does: not while it is frozen.
-type server struct {
-	w    *world
-	sink *apply.Sink
-	// stop ends it.
-	stop func()
-
-	mu     sync.Mutex
-	wanted map[string]string
-}
-
-func (w *world) server() *server {
-	s := &server{w: w, sink: apply.New(apply.Options{
-		Namespace: w.plane.Namespace, PlaneID: w.plane.ID, Log: slog.New(slog.DiscardHandler), Witness: w.witness,
-	}), wanted: map[string]string{}}
-	stopSink := w.run(s.sink.Run)
-	s.sink.Set("west", w.relayed.Link("west"))
-	source := w.relayed
-	stopLoop := w.run(func(ctx context.Context) {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-source.Changed():
-				s.apply()
-			}
-		}
-	})
-	s.stop = func() { stopLoop(); stopSink() }
-	return s
-}
-
-// removals counts certificates of west that are deleted from now on.
-func (w *world) removals() func() int {
-	w.t.Helper()
-	client, err := dynamic.NewForConfig(w.west)
-	require.NoError(w.t, err)
-	events, err := client.Resource(snapshot.IssuedCertificate.GroupVersionResource()).Watch(w.t.Context(), metav1.ListOptions{})
-	require.NoError(w.t, err)
-	w.t.Cleanup(events.Stop)
-	var count atomic.Int64
-	w.run(func(ctx context.Context) {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case e := <-events.ResultChan():
-				if e.Type == "DELETED" {
-					count.Add(1)
-				}
-			}
-		}
-	})
-	return func() int { return int(count.Load()) }
-}
-
-// witness is that of a cluster that is reached through its agent.
-func (w *world) witness(cluster string) apply.Witness {
-	if cluster == "" {
-		return nil
-	}
-	return w.hub.Standing(cluster)
-}
-
-func (s *server) want(name, org string) {
-	s.mu.Lock()
-	if org == "" {
-		delete(s.wanted, name)
-	} else {
-		s.wanted[name] = org
-	}
-	s.mu.Unlock()
-	s.apply()
-}
-
-func (s *server) apply() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := &snapshot.Output{Clusters: []string{"west"}}
-	if west := clusterOf(s.w.relayed); west == nil || west.Frozen() {
-		out.Frozen = out.Clusters
-	}
-	var parts []*snapshot.Part
-	for _, name := range slices.Sorted(maps.Keys(s.wanted)) {
-		parts = append(parts, &snapshot.Part{Key: name, Objects: []*snapshot.Object{{
-			Ref:     snapshot.Ref{Kind: snapshot.IssuedCertificate, Cluster: "west", Namespace: s.w.plane.Namespace, Name: name},
-			Content: &snapshot.Content{Spec: certificatesv1.IssuedCertificateSpec{Org: s.wanted[name]}, Parents: []snapshot.Ref{policy}},
-		}}})
-	}
-	out.Parts = snapshot.ListOf(parts)
-	s.sink.Apply(out)
-}
-
-// written waits until what is wanted stands in west, and nothing else.
-func (s *server) written() {
-	s.w.t.Helper()
-	waittest.Until(s.w.t, "what is wanted stands", func() bool {
-		west := clusterOf(s.w.direct)
-		if west == nil {
-			return false
-		}
-		found := map[string]string{}
-		for _, c := range west.IssuedCertificates {
-			found[c.Name] = c.Spec.Org
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return maps.Equal(found, s.wanted)
-	})
 }
 
 // TestRelayIsLikeADirectConnection: with connections that end at any moment, and both sides starting again, west is in the end what it
