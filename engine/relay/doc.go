@@ -16,5 +16,6 @@
 //     set.go       names and hashes of the objects of one kind, with their digest
 //     sender.go    the side that has the objects
 //     receiver.go  the side that is to have them
+//     together.go  all kinds compared at once, and versions of the protocol
 //     kinds.go     kinds as they are named on the wire
 package relay

@@ -8,9 +8,6 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Protocol is the version of the protocol that this software speaks, and the only one.
-const Protocol = 1
-
 // coreGroup stands for the group of the first Kubernetes API, which has no name.
 const coreGroup = "core"
 

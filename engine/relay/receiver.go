@@ -49,12 +49,18 @@ func NewReceiver(store Store, kinds ...string) *Receiver {
 	return r
 }
 
-// Begin starts with a new stream: what is there is to be compared with what the sender has.
-func (r *Receiver) Begin() {
+// Begin starts with a new stream, whose sides both speak a version of the protocol: what is there is to be compared with what the sender has.
+func (r *Receiver) Begin(protocol uint32) {
 	r.frames, r.rejects, r.sequence, r.acked = nil, nil, 0, 0
-	for _, kind := range r.order {
-		r.kinds[kind].complete = false
-		r.say(kind)
+	empty := true
+	for _, k := range r.kinds {
+		k.complete = false
+		empty = empty && len(k.held.of) == 0
+	}
+	if protocol >= togetherSince && !empty {
+		r.sayTogether()
+	} else {
+		r.sayAll()
 	}
 }
 
@@ -88,6 +94,8 @@ func (r *Receiver) Receive(d *relayv1.Data) error {
 		return r.receiveChange(frame.Change)
 	case *relayv1.Data_Complete:
 		return r.receiveComplete(frame.Complete)
+	case *relayv1.Data_Same:
+		r.receiveSame(frame.Same)
 	}
 	return nil
 }
@@ -99,6 +107,10 @@ const maxNames = 4096
 const maxRejects = 1000
 
 func (r *Receiver) receiveAsk(kind string) error {
+	if kind == "" {
+		r.sayAll()
+		return nil
+	}
 	k := r.kinds[kind]
 	if k == nil {
 		return fmt.Errorf("the sender asks for names of %q, of which nothing was said", kind)
@@ -162,8 +174,7 @@ func (r *Receiver) receiveComplete(c *relayv1.Complete) error {
 	case c.GetUnknown():
 		k.complete = true
 	case k.held.is(c.GetCount(), c.GetDigest()):
-		k.complete = true
-		r.store.Complete(c.GetKind(), c.GetVersion(), func(of Key) bool { _, held := k.held.of[of]; return held })
+		r.completed(c.GetKind(), k, c.GetVersion())
 	default:
 		k.complete = false
 		r.mismatches++

@@ -146,6 +146,8 @@ func (s *Sender) Receive(f *relayv1.Feedback) error {
 	switch frame := f.GetFrame().(type) {
 	case *relayv1.Feedback_Held:
 		return s.receiveHeld(frame.Held)
+	case *relayv1.Feedback_HeldAll:
+		s.receiveHeldAll(frame.HeldAll)
 	case *relayv1.Feedback_Have:
 		return s.receiveHave(frame.Have)
 	case *relayv1.Feedback_Ack:

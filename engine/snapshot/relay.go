@@ -1,6 +1,9 @@
 package snapshot
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Relay is how the agent of a cluster is connected to the hub, as far as statuses tell it. What changes all the time is not in it: it is
 // another pointer only if something changed that matters to a reader. Times are in whole seconds.
@@ -94,6 +97,19 @@ const (
 	// RelayCertificateEnds: the certificate of the agent ends soon.
 	RelayCertificateEnds Code = "RelayCertificateEnds"
 )
+
+// RelayStuckHint is the next step where what is sent between the hub and an agent does not arrive.
+const RelayStuckHint = "see the logs of the agent and of `meshctl serve`, and whether the network between both passes data in both directions"
+
+// RelayStandstill is why a connection is stuck that is made again and again: how many times it ended within a time because what was sent
+// was not taken, and the object that waited first the last time, as its kind and name.
+func RelayStandstill(what string, times int, within time.Duration, at string) Reason {
+	what = fmt.Sprintf("%s: %d connections ended for that within %.0f minutes", what, times, within.Minutes())
+	if at != "" {
+		what += ", the last one at " + at
+	}
+	return Reason{Code: RelayBlocked, What: what, Hint: RelayStuckHint}
+}
 
 // RelayVerified is the result of a comparison of the objects of a cluster at the hub, at its agent and in the cluster itself.
 type RelayVerified struct {

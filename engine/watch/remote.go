@@ -114,12 +114,12 @@ func (r *Remote) run(ctx context.Context) {
 // RemoteStream is a stream of the agent of a Remote.
 type RemoteStream struct{ remote *Remote }
 
-// Begin says that a stream of the agent begins; the one before is of no more use.
-func (r *Remote) Begin() *RemoteStream {
+// Begin says that a stream of the agent begins, on which both speak a version of the protocol; the one before is of no more use.
+func (r *Remote) Begin(protocol uint32) *RemoteStream {
 	r.turn.Lock()
 	defer r.turn.Unlock()
 	r.stream = &RemoteStream{r}
-	r.receiver.Begin()
+	r.receiver.Begin(protocol)
 	r.update(func() { r.connected, r.overdue, r.state = true, false, nil })
 	return r.stream
 }

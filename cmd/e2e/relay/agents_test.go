@@ -282,7 +282,7 @@ func (a *fleetAgent) connect() error {
 }
 
 func (a *fleetAgent) hello() *relayv1.Hello {
-	return &relayv1.Hello{OldestProtocol: relay.Protocol, NewestProtocol: relay.Protocol, Version: "bench", Incarnation: "1", ClusterUid: "uid"}
+	return &relayv1.Hello{OldestProtocol: relay.OldestProtocol, NewestProtocol: relay.Protocol, Version: "bench", Incarnation: "1", ClusterUid: "uid"}
 }
 
 func (a *fleetAgent) report(ctx context.Context, client relayv1.RelayClient) error {
@@ -315,6 +315,9 @@ func (a *fleetAgent) next() (*relayv1.Data, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	frame := a.sender.Next()
+	if frame.GetSame() != nil {
+		a.held = len(a.kinds)
+	}
 	if frame == nil && a.held >= len(a.kinds) && a.sender.Unacked() == 0 && a.settled != nil {
 		close(a.settled)
 		a.settled = nil

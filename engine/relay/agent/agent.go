@@ -80,6 +80,8 @@ type Agent struct {
 	obeyed  term
 	meters  meters
 	contact contact
+	// stands counts connections that ended because the hub took nothing.
+	stands pump.Standstills
 }
 
 // term is that of a leader of the hub: how often the leader has changed, and since when it leads, in microseconds since 1970.
@@ -145,6 +147,7 @@ func (a *Agent) Run(ctx context.Context) {
 			failures = 0
 		}
 		failures++
+		a.stands.Note(err, time.Now())
 		pause := kube.Jitter(kube.Backoff(a.options.Redial, a.options.RedialMost, failures))
 		reason := a.diagnose(ctx, err)
 		a.contact.set(reason)
@@ -188,8 +191,10 @@ func (a *Agent) connect(ctx context.Context, away *time.Timer) error {
 }
 
 func (a *Agent) hello() *relayv1.Hello {
+	stuck, _, at := a.stands.Count(time.Now())
 	return &relayv1.Hello{
-		OldestProtocol: relay.Protocol, NewestProtocol: relay.Protocol, Version: a.options.Version, Incarnation: a.incarnation, ClusterUid: a.options.UID,
+		Stuck: uint32(stuck), StuckAt: at,
+		OldestProtocol: relay.OldestProtocol, NewestProtocol: relay.Protocol, Version: a.options.Version, Incarnation: a.incarnation, ClusterUid: a.options.UID,
 	}
 }
 
@@ -280,7 +285,8 @@ func (a *Agent) desire(ctx context.Context, client relayv1.RelayClient, away *ti
 	}
 	away.Stop()
 	defer away.Reset(a.options.Grace)
-	a.enforcer.begin()
+	protocol, _ := relay.Common(first.GetHello()) // the hub has said if there is none
+	a.enforcer.begin(protocol)
 	defer a.enforcer.end()
 	counted := a.meters.desire.Begin()
 	return stream[relayv1.Feedback, relayv1.Data]{

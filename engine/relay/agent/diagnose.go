@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/meshctl/meshctl/engine/relay"
+	"github.com/meshctl/meshctl/engine/relay/pump"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -29,6 +31,9 @@ func (a *Agent) diagnose(ctx context.Context, err error) snapshot.Reason {
 	}
 	if reason, failed := a.probe(ctx); failed {
 		return reason
+	}
+	if times, _, at := a.stands.Count(time.Now()); times >= pump.StuckAfter {
+		return snapshot.RelayStandstill("the hub takes nothing of what is reported", times, pump.StuckWithin, at)
 	}
 	reason := answered(snapshot.RelayAbsent)
 	reason.Hint = "the agent dials again by itself; see the log of `meshctl serve`"

@@ -96,11 +96,11 @@ func (e *enforcer) put(k snapshot.Kind, of relay.Key, raw []byte) error {
 // Complete implements relay.Store.
 func (standing) Complete(string, uint64, func(relay.Key) bool) {}
 
-// begin starts with a new stream: the hub is there.
-func (e *enforcer) begin() {
+// begin starts with a new stream, on which both speak a version of the protocol: the hub is there.
+func (e *enforcer) begin(protocol uint32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.receiver.Begin()
+	e.receiver.Begin(protocol)
 	e.here, e.away = true, false
 	e.follow()
 }

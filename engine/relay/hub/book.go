@@ -78,6 +78,12 @@ type book struct {
 	ends                          time.Time
 	refused                       *Refusal
 	refusals                      uint64
+	// standsDown counts streams that ended because the agent took nothing. stuckUp is how many the agent says that ended because the hub
+	// took nothing, stuckAt is what waited, and stuckTold when it said so.
+	standsDown pump.Standstills
+	stuckUp    uint32
+	stuckAt    string
+	stuckTold  time.Time
 	// verified is the last comparison; nil if there was none.
 	verified *snapshot.RelayVerified
 	// told is what statuses tell now.
@@ -115,6 +121,7 @@ func (b *book) admitted(c *caller) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.version, b.incarnation, b.address = c.version, c.incarnation, c.address
+	b.stuckUp, b.stuckAt, b.stuckTold = c.stuck, c.stuckAt, time.Now()
 	b.ends = time.Time{}
 	if len(c.shown) > 0 {
 		b.ends = whole(c.shown[0].NotAfter)
@@ -244,6 +251,7 @@ func (b *book) relay(now time.Time, remote *watch.Remote) *snapshot.Relay {
 		out.DownSince = whole(now.Add(-down))
 	}
 	b.phase(out, &report, s.Complete)
+	b.standstill(out, now)
 	if was := b.told; was != nil && was.Phase == out.Phase { // measured anew, they differ by a second
 		if near(was.UpSince, out.UpSince) {
 			out.UpSince = was.UpSince
@@ -266,6 +274,22 @@ func (b *book) waits() int {
 	return b.before()
 }
 
+// standstill says that the connection is stuck if streams end again and again because nothing is taken, under the lock. Between two of them,
+// it looks as if all were well.
+func (b *book) standstill(out *snapshot.Relay, now time.Time) {
+	if b.connected.IsZero() {
+		return
+	}
+	within := pump.StuckWithin
+	if times, since, at := b.standsDown.Count(now); times >= pump.StuckAfter {
+		out.Phase, out.Since = snapshot.RelayStuck, whole(since)
+		out.Reason = snapshot.RelayStandstill("the agent takes nothing of what the hub sends", times, within, at)
+	} else if b.stuckUp >= pump.StuckAfter && now.Sub(b.stuckTold) < within {
+		out.Phase, out.Since = snapshot.RelayStuck, whole(b.stuckTold)
+		out.Reason = snapshot.RelayStandstill("the hub takes nothing of what the agent reports", int(b.stuckUp), within, b.stuckAt)
+	}
+}
+
 // near reports whether two times are the same but for how they were measured.
 func near(a, b time.Time) bool {
 	const measured = 3 * time.Second
@@ -277,7 +301,7 @@ func (b *book) phase(out *snapshot.Relay, report *pump.Numbers, complete bool) {
 	switch {
 	case !b.connected.IsZero() && complete && (!out.UpSince.IsZero() || !out.DownSince.IsZero()):
 		out.Phase, out.Since = snapshot.RelayStuck, latest(out.UpSince, out.DownSince)
-		out.Reason = snapshot.Reason{Code: snapshot.RelayBlocked, What: "what is sent to the hub is not acknowledged", Hint: stuckHint}
+		out.Reason = snapshot.Reason{Code: snapshot.RelayBlocked, What: "what is sent to the hub is not acknowledged", Hint: snapshot.RelayStuckHint}
 		if !out.DownSince.IsZero() {
 			out.Reason.What = "what the hub sends to the agent is not acknowledged"
 		}
@@ -300,9 +324,6 @@ func (b *book) phase(out *snapshot.Relay, report *pump.Numbers, complete bool) {
 		out.Reason = snapshot.Reason{Code: snapshot.RelayAbsent, What: "its agent has not connected yet", Hint: b.absentHint()}
 	}
 }
-
-// stuckHint is the next step where something does not arrive.
-const stuckHint = "see the log of the agent, and whether the network between both passes data in both directions"
 
 // absentHint is the next step where the agent does not connect.
 func (b *book) absentHint() string {

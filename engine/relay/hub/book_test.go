@@ -120,7 +120,7 @@ func TestRefusals(t *testing.T) {
 		},
 			snapshot.RelayNotApproved, "nobody has approved the cluster", "run `meshctl cluster approve`"},
 		"version": {func(ctx context.Context, c relayv1.RelayClient) error { _, err := report(ctx, c, old); return err },
-			snapshot.RelayVersion, "the agent of west (version v1) speaks versions 2 to 2 of the relay protocol, and the hub version 1; upgrade the older one", ""},
+			snapshot.RelayVersion, "the agent of west (version v1) speaks versions 3 to 3 of the relay protocol, and the hub versions 1 to 2; upgrade the older one", ""},
 		"token": {func(ctx context.Context, c relayv1.RelayClient) error {
 			_, err := c.Enroll(ctx, &relayv1.EnrollRequest{Token: "west"})
 			return err
@@ -227,4 +227,34 @@ func TestAdmittedAgent(t *testing.T) {
 	assert.Positive(t, s.LagUp(time.Now().Add(time.Second)))
 	h.Remove("west")
 	assert.Empty(t, h.Statuses())
+}
+
+// TestStuckAfterThree: a connection that is made again and again, and on which nothing passes, is stuck, with the direction and the object;
+// until ten minutes have passed, or the agent is away.
+func TestStuckAfterThree(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	connected := func() *book { return &book{connected: now.Add(-time.Hour)} }
+	down := connected()
+	for n := range pump.StuckAfter {
+		assert.NotEqual(t, snapshot.RelayStuck, down.relay(now, nil).Phase, n)
+		down.standsDown.Note(&pump.Standstill{Head: "core/v1/Service default/x"}, now)
+	}
+	told := down.relay(now, nil)
+	assert.Equal(t, snapshot.RelayStuck, told.Phase)
+	assert.Equal(t, snapshot.RelayBlocked, told.Reason.Code)
+	assert.Equal(t, "the agent takes nothing of what the hub sends: 3 connections ended for that within 10 minutes, the last one at core/v1/Service default/x", told.Reason.What)
+	assert.Equal(t, snapshot.RelayResync, down.relay(now.Add(pump.StuckWithin), nil).Phase)
+	down.connected, down.lost = time.Time{}, now
+	assert.Equal(t, snapshot.RelayLost, down.relay(now, nil).Phase)
+
+	up := connected()
+	up.admitted(&caller{stuck: pump.StuckAfter - 1})
+	assert.Equal(t, snapshot.RelayResync, up.relay(now, nil).Phase)
+	up.admitted(&caller{stuck: pump.StuckAfter, stuckAt: "core/v1/Pod a/b"})
+	told = up.relay(time.Now(), nil)
+	assert.Equal(t, snapshot.RelayStuck, told.Phase)
+	assert.Equal(t, "the hub takes nothing of what the agent reports: 3 connections ended for that within 10 minutes, the last one at core/v1/Pod a/b", told.Reason.What)
+	up.admitted(&caller{})
+	assert.Equal(t, snapshot.RelayResync, up.relay(time.Now(), nil).Phase)
 }

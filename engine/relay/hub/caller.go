@@ -27,7 +27,15 @@ type caller struct {
 	// uid is that of its cluster, shown are its certificates, and address is where it calls from. incarnation is another after each start.
 	uid, incarnation, address, version string
 	shown                              []*x509.Certificate
+	// stuck is how many of its connections ended because the hub took nothing, and stuckAt what waited the last time.
+	stuck   uint32
+	stuckAt string
+	// protocol is the version that it and the hub both speak.
+	protocol uint32
 }
+
+// maxStuck is how many connections an agent is believed to have made within pump.StuckWithin.
+const maxStuck = 1000
 
 // enter admits the agent on a stream that begins with hello. The stream has to leave when it ends.
 func (h *Hub) enter(ctx context.Context, hello *relayv1.Hello) (*caller, error) {
@@ -35,15 +43,17 @@ func (h *Hub) enter(ctx context.Context, hello *relayv1.Hello) (*caller, error) 
 		return nil, status.Error(codes.InvalidArgument, "the first frame is no Hello")
 	}
 	c := &caller{uid: hello.GetClusterUid(), incarnation: relay.Text(hello.GetIncarnation()), version: relay.Text(hello.GetVersion())}
+	c.stuck, c.stuckAt = min(hello.GetStuck(), maxStuck), relay.Text(hello.GetStuckAt())
 	c.shown, c.address = callerOf(ctx)
 	name, err := h.options.Agents.Admit(ctx, c.shown, c.uid)
 	if err != nil {
 		h.refuse(ctx, h.claimed(ctx, name, ""), snapshot.RelayIdentity, err)
 		return nil, status.Error(codes.Unauthenticated, err.Error())
 	}
-	if hello.GetOldestProtocol() > relay.Protocol || hello.GetNewestProtocol() < relay.Protocol {
-		err := fmt.Errorf("the agent of %s (version %s) speaks versions %d to %d of the relay protocol, and the hub version %d; upgrade the older one",
-			name, c.version, hello.GetOldestProtocol(), hello.GetNewestProtocol(), relay.Protocol)
+	var common bool
+	if c.protocol, common = relay.Common(hello); !common {
+		err := fmt.Errorf("the agent of %s (version %s) speaks versions %d to %d of the relay protocol, and the hub versions %d to %d; upgrade the older one",
+			name, c.version, hello.GetOldestProtocol(), hello.GetNewestProtocol(), relay.OldestProtocol, relay.Protocol)
 		h.refuse(ctx, name, snapshot.RelayVersion, err)
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -157,5 +158,6 @@ func (h *Hub) Desire(in grpc.BidiStreamingServer[relayv1.Feedback, relayv1.Data]
 	})
 	err = pump.Cause(who.ctx, err)
 	counted.End(err)
+	h.book(who.cluster.name).standsDown.Note(err, time.Now())
 	return err
 }

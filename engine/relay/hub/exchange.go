@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -217,6 +218,7 @@ func (h *Hub) Exchange(in grpc.BidiStreamingServer[relayv1.Answer, relayv1.Reque
 	})
 	err = pump.Cause(who.ctx, err)
 	counted.End(err)
+	h.book(c.name).standsDown.Note(err, time.Now())
 	c.exchange.ended(s, errors.New(wordsOf(err)))
 	return err
 }

@@ -182,7 +182,7 @@ func (c *cluster) hangUp(cause error) {
 
 func (h *Hub) hello() *relayv1.Hello {
 	return &relayv1.Hello{
-		OldestProtocol: relay.Protocol, NewestProtocol: relay.Protocol, Version: h.options.Version, Incarnation: h.incarnation,
+		OldestProtocol: relay.OldestProtocol, NewestProtocol: relay.Protocol, Version: h.options.Version, Incarnation: h.incarnation,
 		PlaneUid: h.options.Plane, Epoch: h.options.Term.Epoch, LeadingSince: h.options.Term.Since.UnixMicro(),
 	}
 }

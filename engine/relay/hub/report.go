@@ -53,7 +53,7 @@ func (h *Hub) Report(stream grpc.BidiStreamingServer[relayv1.Data, relayv1.Feedb
 		if turn.has() && frames.Compared() {
 			turn.end()
 		}
-		if frame.GetComplete() != nil || frame.GetCluster() != nil {
+		if frame.GetComplete() != nil || frame.GetSame() != nil || frame.GetCluster() != nil {
 			h.tell(who.cluster)
 		}
 		return err
@@ -73,6 +73,7 @@ func (h *Hub) Report(stream grpc.BidiStreamingServer[relayv1.Data, relayv1.Feedb
 	})
 	err = pump.Cause(who.ctx, err)
 	counted.End(err)
+	b.standsDown.Note(err, time.Now())
 	h.options.Log.Info("the stream of an agent ended", "cluster", name, "reason", err)
 	// A reconnection must not be visible: the cluster is frozen if there is none for a time.
 	time.AfterFunc(h.options.Grace, func() {
@@ -103,7 +104,7 @@ func (c *cluster) begin(who *caller) (*watch.RemoteStream, error) {
 	if c.reporter != nil {
 		c.reporter.end(errReplaced)
 	}
-	c.reporter, c.stream = who, c.remote.Begin()
+	c.reporter, c.stream = who, c.remote.Begin(who.protocol)
 	return c.stream, nil
 }
 

@@ -17,7 +17,8 @@ import (
 // Count is what passed in one direction.
 type Count struct{ Bytes, Frames uint64 }
 
-// Resyncs are how often a kind was compared after a stream had begun: everything was sent, what differed, or nothing.
+// Resyncs are how often a kind was compared after a stream had begun: everything was sent, what differed, or nothing. All kinds at once,
+// of which nothing was sent, count as one.
 type Resyncs struct{ Full, Delta, Same uint64 }
 
 // Numbers are those of all streams of one call between an agent and the hub, since the process began. Those below Open are of the
@@ -76,6 +77,9 @@ type change struct {
 	size     int
 	at       time.Time
 }
+
+// allKinds stands for all kinds while they are compared at once.
+const allKinds = "all kinds"
 
 // resync is how a kind is compared.
 type resync uint8
@@ -202,7 +206,12 @@ func (s *Metered) pass(frame proto.Message, out bool) {
 func (s *Metered) data(d *relayv1.Data, size int, now time.Time, out bool) {
 	switch f := d.GetFrame().(type) {
 	case *relayv1.Data_Ask:
-		s.kinds[f.Ask.GetKind()] = delta
+		delete(s.kinds, allKinds)
+		if f.Ask.GetKind() != "" {
+			s.kinds[f.Ask.GetKind()] = delta
+		}
+	case *relayv1.Data_Same:
+		s.completed(&relayv1.Complete{Kind: allKinds})
 	case *relayv1.Data_Change:
 		s.changes = append(s.changes, change{f.Change.GetSequence(), size, now})
 		s.progress = nil // it moves again
@@ -239,6 +248,8 @@ func (s *Metered) completed(c *relayv1.Complete) {
 // feedback looks at a frame of the receiver of a set, under the lock.
 func (s *Metered) feedback(d *relayv1.Feedback, now time.Time, out bool) {
 	switch f := d.GetFrame().(type) {
+	case *relayv1.Feedback_HeldAll:
+		s.kinds[allKinds] = same
 	case *relayv1.Feedback_Held:
 		s.kinds[f.Held.GetKind()] = same
 	case *relayv1.Feedback_Ack:

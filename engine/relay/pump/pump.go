@@ -4,7 +4,6 @@ package pump
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -66,8 +65,9 @@ func Run[F any](ctx context.Context, o Out[F]) error {
 		case err := <-written:
 			return err
 		case <-look.C:
-			if err := errors.Join(p.look(time.Now()), w.look(time.Now())); err != nil {
-				return status.Error(codes.ResourceExhausted, err.Error())
+			now := time.Now()
+			if stands := cmp.Or(p.look(now), w.look(now)); stands != nil {
+				return stands
 			}
 		}
 	}
@@ -110,12 +110,12 @@ func (w *writer[F]) send(frame F) error {
 	return w.Send(frame)
 }
 
-// look returns an error if a frame is not taken for too long.
-func (w *writer[F]) look(now time.Time) error {
+// look returns a Standstill if a frame is not taken for too long.
+func (w *writer[F]) look(now time.Time) *Standstill {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if waited := now.Sub(w.sending); !w.sending.IsZero() && waited >= w.Times.patience() {
-		return fmt.Errorf("a frame is not taken for %s: the other side reads nothing", waited.Round(time.Second))
+		return &Standstill{What: fmt.Sprintf("a frame is not taken for %s: the other side reads nothing", waited.Round(time.Second))}
 	}
 	return nil
 }
@@ -152,8 +152,8 @@ type progress struct {
 	at    time.Time
 }
 
-// look returns an error if nothing was acknowledged for too long though there is something.
-func (p *progress) look(now time.Time) error {
+// look returns a Standstill if nothing was acknowledged for too long though there is something.
+func (p *progress) look(now time.Time) *Standstill {
 	if p.ask == nil {
 		return nil
 	}
@@ -163,7 +163,7 @@ func (p *progress) look(now time.Time) error {
 		return nil
 	}
 	if waited := now.Sub(p.at); waited >= p.patience {
-		return fmt.Errorf("%s was sent, and is not acknowledged for %s", head, waited.Round(time.Second))
+		return &Standstill{Head: head, What: fmt.Sprintf("%s was sent, and is not acknowledged for %s", head, waited.Round(time.Second))}
 	}
 	return nil
 }

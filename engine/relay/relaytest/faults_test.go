@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,12 +90,18 @@ func TestAHubThatTakesNothingInIsLeft(t *testing.T) {
 	w.run(a.Run)
 	waittest.Until(t, "the agent leaves", func() bool { return strings.Contains(log.String(), "is not acknowledged for") })
 	assert.Contains(t, log.String(), "core/v1/", "which object")
+	waittest.Until(t, "the agent says that it is stuck, and so it does to a hub", func() bool {
+		return a.Disconnected().Code == snapshot.RelayBlocked && deaf.stuck.Load() >= pump.StuckAfter
+	})
+	assert.Contains(t, a.Disconnected().What, "the last one at core/v1/Namespace /")
 }
 
 // deafHub beats, and reads everything, and acknowledges nothing.
 type deafHub struct {
 	relayv1.UnimplementedRelayServer
 	plane string
+	// stuck is what the agent has said of that.
+	stuck atomic.Uint32
 }
 
 func (d *deafHub) hello() *relayv1.Hello { return &relayv1.Hello{PlaneUid: d.plane} }
@@ -104,8 +111,12 @@ func (d *deafHub) Report(in grpc.BidiStreamingServer[relayv1.Data, relayv1.Feedb
 	_ = in.Send(&relayv1.Feedback{Frame: &relayv1.Feedback_Held{Held: &relayv1.Held{Kind: relay.KindName(snapshot.Namespace), Digest: make([]byte, 16)}}})
 	go func() {
 		for {
-			if _, err := in.Recv(); err != nil {
+			frame, err := in.Recv()
+			if err != nil {
 				return
+			}
+			if hello := frame.GetHello(); hello != nil {
+				d.stuck.Store(hello.GetStuck())
 			}
 		}
 	}()

@@ -101,9 +101,10 @@ func TestAnAgentThatReadsNothingIsLeft(t *testing.T) {
 	stream := w.narrow(ctx)
 	for n := uint64(1); n <= 100 && stream.Send(refusedChange(n, 100)) == nil; n++ {
 	}
-	_ = beat(stream.Context(), func() error { return stream.Send(&relayv1.Data{Frame: &relayv1.Data_Beat{Beat: &relayv1.Beat{}}}) })
-	require.NoError(t, ctx.Err(), "the hub does not end the stream")
-	waittest.Until(t, "the hub says why", func() bool { return w.status().Report.Resets[pump.ReasonStuck] == 1 })
+	w.run(func(running context.Context) {
+		_ = beat(running, func() error { return stream.Send(&relayv1.Data{Frame: &relayv1.Data_Beat{Beat: &relayv1.Beat{}}}) })
+	})
+	waittest.Until(t, "the hub has ended the stream, and says why", func() bool { return w.status().Report.Resets[pump.ReasonStuck] == 1 })
 }
 
 // fullHub reads nothing of what an agent reports. Flood is closed when it is to send more than the agent's window holds, and through once

@@ -4,12 +4,16 @@
 // agent (Desire). The sender of a set sends Data, its receiver Feedback, each on its own half of a stream, so that neither waits for
 // the other:
 //
-//	receiver  Hello, Held for each kind          what it has, as a count and a digest
-//	sender    Hello; per kind, where these differ, Ask
+//	receiver  Hello, HeldAll                     what it has of all kinds, as a count and a digest
+//	sender    Hello; if these are the same, Same; else Ask, of no kind
+//	receiver  Held for each kind                 what it has of it
+//	sender    per kind, where these differ, Ask
 //	receiver  Have                               the names and hashes
 //	sender    Change ...; Complete               what differs, and then that this was all
 //	receiver  Ack                                up to which Change it has everything
 //	sender    Change, Change, ...                from then on
+//
+// In version 1 of the protocol, and if the receiver has nothing, it begins with Held for each kind.
 //
 // Nothing is removed because a stream ended or a list is not complete: a receiver removes what a Change says is removed.
 
@@ -82,7 +86,7 @@ func (x Written_Owner) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Written_Owner.Descriptor instead.
 func (Written_Owner) EnumDescriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{10, 0}
+	return file_relay_proto_rawDescGZIP(), []int{12, 0}
 }
 
 type EnrollRequest struct {
@@ -300,9 +304,13 @@ type Hello struct {
 	// From an agent: the UID of the namespace kube-system of its cluster.
 	ClusterUid string `protobuf:"bytes,5,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
 	// From the hub: the UID of the management plane, how often its leader has changed, and since when it leads, in microseconds since 1970.
-	PlaneUid      string `protobuf:"bytes,6,opt,name=plane_uid,json=planeUid,proto3" json:"plane_uid,omitempty"`
-	Epoch         uint64 `protobuf:"varint,7,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	LeadingSince  int64  `protobuf:"varint,8,opt,name=leading_since,json=leadingSince,proto3" json:"leading_since,omitempty"`
+	PlaneUid     string `protobuf:"bytes,6,opt,name=plane_uid,json=planeUid,proto3" json:"plane_uid,omitempty"`
+	Epoch        uint64 `protobuf:"varint,7,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	LeadingSince int64  `protobuf:"varint,8,opt,name=leading_since,json=leadingSince,proto3" json:"leading_since,omitempty"`
+	// From an agent: how many connections ended within 10 minutes because the hub did not take what was sent, and the object that waited
+	// first the last time, as its kind and name.
+	Stuck         uint32 `protobuf:"varint,9,opt,name=stuck,proto3" json:"stuck,omitempty"`
+	StuckAt       string `protobuf:"bytes,10,opt,name=stuck_at,json=stuckAt,proto3" json:"stuck_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -393,6 +401,20 @@ func (x *Hello) GetLeadingSince() int64 {
 	return 0
 }
 
+func (x *Hello) GetStuck() uint32 {
+	if x != nil {
+		return x.Stuck
+	}
+	return 0
+}
+
+func (x *Hello) GetStuckAt() string {
+	if x != nil {
+		return x.StuckAt
+	}
+	return ""
+}
+
 // Name is an object of a kind. Cluster-scoped objects have no namespace.
 type Name struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -459,6 +481,7 @@ type Data struct {
 	//	*Data_Goodbye
 	//	*Data_Cluster
 	//	*Data_Settled
+	//	*Data_Same
 	Frame         isData_Frame `protobuf_oneof:"frame"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -573,6 +596,15 @@ func (x *Data) GetSettled() *Settled {
 	return nil
 }
 
+func (x *Data) GetSame() *Same {
+	if x != nil {
+		if x, ok := x.Frame.(*Data_Same); ok {
+			return x.Same
+		}
+	}
+	return nil
+}
+
 type isData_Frame interface {
 	isData_Frame()
 }
@@ -611,6 +643,11 @@ type Data_Settled struct {
 	Settled *Settled `protobuf:"bytes,8,opt,name=settled,proto3,oneof"`
 }
 
+type Data_Same struct {
+	// Since version 2.
+	Same *Same `protobuf:"bytes,9,opt,name=same,proto3,oneof"`
+}
+
 func (*Data_Hello) isData_Frame() {}
 
 func (*Data_Ask) isData_Frame() {}
@@ -627,7 +664,9 @@ func (*Data_Cluster) isData_Frame() {}
 
 func (*Data_Settled) isData_Frame() {}
 
-// Ask asks for the names and hashes that the receiver has of a kind.
+func (*Data_Same) isData_Frame() {}
+
+// Ask asks for the names and hashes that the receiver has of a kind; without a kind, for Held of each.
 type Ask struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
@@ -885,6 +924,129 @@ func (x *Complete) GetVersion() uint64 {
 	return 0
 }
 
+// Same says that the receiver has exactly what there is of all kinds, if it has these; and it is Complete for all but some kinds.
+type Same struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Count  uint64                 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
+	Digest []byte                 `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"`
+	// Kinds of which the sender may not know everything.
+	Incomplete []string `protobuf:"bytes,3,rep,name=incomplete,proto3" json:"incomplete,omitempty"`
+	// The versions of Complete, but for those that are 0.
+	Seen          []*Seen `protobuf:"bytes,4,rep,name=seen,proto3" json:"seen,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Same) Reset() {
+	*x = Same{}
+	mi := &file_relay_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Same) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Same) ProtoMessage() {}
+
+func (x *Same) ProtoReflect() protoreflect.Message {
+	mi := &file_relay_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Same.ProtoReflect.Descriptor instead.
+func (*Same) Descriptor() ([]byte, []int) {
+	return file_relay_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Same) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *Same) GetDigest() []byte {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
+
+func (x *Same) GetIncomplete() []string {
+	if x != nil {
+		return x.Incomplete
+	}
+	return nil
+}
+
+func (x *Same) GetSeen() []*Seen {
+	if x != nil {
+		return x.Seen
+	}
+	return nil
+}
+
+type Seen struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Version       uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Seen) Reset() {
+	*x = Seen{}
+	mi := &file_relay_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Seen) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Seen) ProtoMessage() {}
+
+func (x *Seen) ProtoReflect() protoreflect.Message {
+	mi := &file_relay_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Seen.ProtoReflect.Descriptor instead.
+func (*Seen) Descriptor() ([]byte, []int) {
+	return file_relay_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Seen) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Seen) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
 // Written is the object of a Put of a kind whose name begins with "written:": what the sender has of an object of a kind that the hub
 // writes, whoever wrote this one. Digests are of what the hub applied.
 type Written struct {
@@ -910,7 +1072,7 @@ type Written struct {
 
 func (x *Written) Reset() {
 	*x = Written{}
-	mi := &file_relay_proto_msgTypes[10]
+	mi := &file_relay_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -922,7 +1084,7 @@ func (x *Written) String() string {
 func (*Written) ProtoMessage() {}
 
 func (x *Written) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[10]
+	mi := &file_relay_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -935,7 +1097,7 @@ func (x *Written) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Written.ProtoReflect.Descriptor instead.
 func (*Written) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{10}
+	return file_relay_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Written) GetVersion() uint64 {
@@ -1038,7 +1200,7 @@ type ClusterState struct {
 
 func (x *ClusterState) Reset() {
 	*x = ClusterState{}
-	mi := &file_relay_proto_msgTypes[11]
+	mi := &file_relay_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1050,7 +1212,7 @@ func (x *ClusterState) String() string {
 func (*ClusterState) ProtoMessage() {}
 
 func (x *ClusterState) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[11]
+	mi := &file_relay_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1063,7 +1225,7 @@ func (x *ClusterState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterState.ProtoReflect.Descriptor instead.
 func (*ClusterState) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{11}
+	return file_relay_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ClusterState) GetSynced() bool {
@@ -1129,7 +1291,7 @@ type Unread struct {
 
 func (x *Unread) Reset() {
 	*x = Unread{}
-	mi := &file_relay_proto_msgTypes[12]
+	mi := &file_relay_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1141,7 +1303,7 @@ func (x *Unread) String() string {
 func (*Unread) ProtoMessage() {}
 
 func (x *Unread) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[12]
+	mi := &file_relay_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1154,7 +1316,7 @@ func (x *Unread) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unread.ProtoReflect.Descriptor instead.
 func (*Unread) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{12}
+	return file_relay_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Unread) GetKind() string {
@@ -1199,7 +1361,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_relay_proto_msgTypes[13]
+	mi := &file_relay_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1211,7 +1373,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[13]
+	mi := &file_relay_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1224,7 +1386,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{13}
+	return file_relay_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Problem) GetKind() string {
@@ -1272,7 +1434,7 @@ type Settled struct {
 
 func (x *Settled) Reset() {
 	*x = Settled{}
-	mi := &file_relay_proto_msgTypes[14]
+	mi := &file_relay_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1284,7 +1446,7 @@ func (x *Settled) String() string {
 func (*Settled) ProtoMessage() {}
 
 func (x *Settled) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[14]
+	mi := &file_relay_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1297,7 +1459,7 @@ func (x *Settled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settled.ProtoReflect.Descriptor instead.
 func (*Settled) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{14}
+	return file_relay_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Settled) GetGeneration() uint64 {
@@ -1318,6 +1480,7 @@ type Feedback struct {
 	//	*Feedback_Ack
 	//	*Feedback_Beat
 	//	*Feedback_Goodbye
+	//	*Feedback_HeldAll
 	Frame         isFeedback_Frame `protobuf_oneof:"frame"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1325,7 +1488,7 @@ type Feedback struct {
 
 func (x *Feedback) Reset() {
 	*x = Feedback{}
-	mi := &file_relay_proto_msgTypes[15]
+	mi := &file_relay_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1337,7 +1500,7 @@ func (x *Feedback) String() string {
 func (*Feedback) ProtoMessage() {}
 
 func (x *Feedback) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[15]
+	mi := &file_relay_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1350,7 +1513,7 @@ func (x *Feedback) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Feedback.ProtoReflect.Descriptor instead.
 func (*Feedback) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{15}
+	return file_relay_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Feedback) GetFrame() isFeedback_Frame {
@@ -1414,6 +1577,15 @@ func (x *Feedback) GetGoodbye() *Goodbye {
 	return nil
 }
 
+func (x *Feedback) GetHeldAll() *HeldAll {
+	if x != nil {
+		if x, ok := x.Frame.(*Feedback_HeldAll); ok {
+			return x.HeldAll
+		}
+	}
+	return nil
+}
+
 type isFeedback_Frame interface {
 	isFeedback_Frame()
 }
@@ -1442,6 +1614,11 @@ type Feedback_Goodbye struct {
 	Goodbye *Goodbye `protobuf:"bytes,6,opt,name=goodbye,proto3,oneof"`
 }
 
+type Feedback_HeldAll struct {
+	// Since version 2.
+	HeldAll *HeldAll `protobuf:"bytes,7,opt,name=held_all,json=heldAll,proto3,oneof"`
+}
+
 func (*Feedback_Hello) isFeedback_Frame() {}
 
 func (*Feedback_Held) isFeedback_Frame() {}
@@ -1453,6 +1630,61 @@ func (*Feedback_Ack) isFeedback_Frame() {}
 func (*Feedback_Beat) isFeedback_Frame() {}
 
 func (*Feedback_Goodbye) isFeedback_Frame() {}
+
+func (*Feedback_HeldAll) isFeedback_Frame() {}
+
+// HeldAll is what a receiver has of all kinds from this sender. The digest is of the names of the kinds, and of their counts and digests.
+type HeldAll struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Count         uint64                 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
+	Digest        []byte                 `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeldAll) Reset() {
+	*x = HeldAll{}
+	mi := &file_relay_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeldAll) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeldAll) ProtoMessage() {}
+
+func (x *HeldAll) ProtoReflect() protoreflect.Message {
+	mi := &file_relay_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeldAll.ProtoReflect.Descriptor instead.
+func (*HeldAll) Descriptor() ([]byte, []int) {
+	return file_relay_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *HeldAll) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *HeldAll) GetDigest() []byte {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
 
 // Held is what a receiver has of a kind from this sender. A kind of which it says nothing it does not know.
 type Held struct {
@@ -1466,7 +1698,7 @@ type Held struct {
 
 func (x *Held) Reset() {
 	*x = Held{}
-	mi := &file_relay_proto_msgTypes[16]
+	mi := &file_relay_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1478,7 +1710,7 @@ func (x *Held) String() string {
 func (*Held) ProtoMessage() {}
 
 func (x *Held) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[16]
+	mi := &file_relay_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1491,7 +1723,7 @@ func (x *Held) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Held.ProtoReflect.Descriptor instead.
 func (*Held) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{16}
+	return file_relay_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Held) GetKind() string {
@@ -1528,7 +1760,7 @@ type Have struct {
 
 func (x *Have) Reset() {
 	*x = Have{}
-	mi := &file_relay_proto_msgTypes[17]
+	mi := &file_relay_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1540,7 +1772,7 @@ func (x *Have) String() string {
 func (*Have) ProtoMessage() {}
 
 func (x *Have) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[17]
+	mi := &file_relay_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1553,7 +1785,7 @@ func (x *Have) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Have.ProtoReflect.Descriptor instead.
 func (*Have) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{17}
+	return file_relay_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Have) GetKind() string {
@@ -1587,7 +1819,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_relay_proto_msgTypes[18]
+	mi := &file_relay_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1599,7 +1831,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[18]
+	mi := &file_relay_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1612,7 +1844,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{18}
+	return file_relay_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Entry) GetName() *Name {
@@ -1640,7 +1872,7 @@ type Ack struct {
 
 func (x *Ack) Reset() {
 	*x = Ack{}
-	mi := &file_relay_proto_msgTypes[19]
+	mi := &file_relay_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1652,7 +1884,7 @@ func (x *Ack) String() string {
 func (*Ack) ProtoMessage() {}
 
 func (x *Ack) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[19]
+	mi := &file_relay_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1665,7 +1897,7 @@ func (x *Ack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ack.ProtoReflect.Descriptor instead.
 func (*Ack) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{19}
+	return file_relay_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Ack) GetSequence() uint64 {
@@ -1695,7 +1927,7 @@ type Reject struct {
 
 func (x *Reject) Reset() {
 	*x = Reject{}
-	mi := &file_relay_proto_msgTypes[20]
+	mi := &file_relay_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1707,7 +1939,7 @@ func (x *Reject) String() string {
 func (*Reject) ProtoMessage() {}
 
 func (x *Reject) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[20]
+	mi := &file_relay_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1720,7 +1952,7 @@ func (x *Reject) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reject.ProtoReflect.Descriptor instead.
 func (*Reject) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{20}
+	return file_relay_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Reject) GetKind() string {
@@ -1762,7 +1994,7 @@ type Beat struct {
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_relay_proto_msgTypes[21]
+	mi := &file_relay_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1774,7 +2006,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[21]
+	mi := &file_relay_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1787,7 +2019,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{21}
+	return file_relay_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Beat) GetProgress() *Progress {
@@ -1809,7 +2041,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_relay_proto_msgTypes[22]
+	mi := &file_relay_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1821,7 +2053,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[22]
+	mi := &file_relay_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1834,7 +2066,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{22}
+	return file_relay_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Progress) GetUnackedBytes() uint64 {
@@ -1863,7 +2095,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_relay_proto_msgTypes[23]
+	mi := &file_relay_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1875,7 +2107,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[23]
+	mi := &file_relay_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1888,7 +2120,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{23}
+	return file_relay_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Goodbye) GetReason() string {
@@ -1926,7 +2158,7 @@ type Request struct {
 
 func (x *Request) Reset() {
 	*x = Request{}
-	mi := &file_relay_proto_msgTypes[24]
+	mi := &file_relay_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1938,7 +2170,7 @@ func (x *Request) String() string {
 func (*Request) ProtoMessage() {}
 
 func (x *Request) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[24]
+	mi := &file_relay_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1951,7 +2183,7 @@ func (x *Request) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Request.ProtoReflect.Descriptor instead.
 func (*Request) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{24}
+	return file_relay_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Request) GetHello() *Hello {
@@ -2036,7 +2268,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_relay_proto_msgTypes[25]
+	mi := &file_relay_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2048,7 +2280,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[25]
+	mi := &file_relay_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2061,7 +2293,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{25}
+	return file_relay_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Answer) GetHello() *Hello {
@@ -2147,7 +2379,7 @@ const file_relay_proto_rawDesc = "" +
 	"\x05chain\x18\x01 \x01(\fR\x05chain\x12\x14\n" +
 	"\x05roots\x18\x02 \x01(\fR\x05roots\x12\x1b\n" +
 	"\tplane_uid\x18\x03 \x01(\tR\bplaneUid\x12\x18\n" +
-	"\acluster\x18\x04 \x01(\tR\acluster\"\x8e\x02\n" +
+	"\acluster\x18\x04 \x01(\tR\acluster\"\xbf\x02\n" +
 	"\x05Hello\x12'\n" +
 	"\x0foldest_protocol\x18\x01 \x01(\rR\x0eoldestProtocol\x12'\n" +
 	"\x0fnewest_protocol\x18\x02 \x01(\rR\x0enewestProtocol\x12\x18\n" +
@@ -2157,10 +2389,13 @@ const file_relay_proto_rawDesc = "" +
 	"clusterUid\x12\x1b\n" +
 	"\tplane_uid\x18\x06 \x01(\tR\bplaneUid\x12\x14\n" +
 	"\x05epoch\x18\a \x01(\x04R\x05epoch\x12#\n" +
-	"\rleading_since\x18\b \x01(\x03R\fleadingSince\"8\n" +
+	"\rleading_since\x18\b \x01(\x03R\fleadingSince\x12\x14\n" +
+	"\x05stuck\x18\t \x01(\rR\x05stuck\x12\x19\n" +
+	"\bstuck_at\x18\n" +
+	" \x01(\tR\astuckAt\"8\n" +
 	"\x04Name\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\xb1\x03\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xdf\x03\n" +
 	"\x04Data\x12/\n" +
 	"\x05hello\x18\x01 \x01(\v2\x17.meshctl.relay.v1.HelloH\x00R\x05hello\x12)\n" +
 	"\x03ask\x18\x02 \x01(\v2\x15.meshctl.relay.v1.AskH\x00R\x03ask\x122\n" +
@@ -2169,7 +2404,8 @@ const file_relay_proto_rawDesc = "" +
 	"\x04beat\x18\x05 \x01(\v2\x16.meshctl.relay.v1.BeatH\x00R\x04beat\x125\n" +
 	"\agoodbye\x18\x06 \x01(\v2\x19.meshctl.relay.v1.GoodbyeH\x00R\agoodbye\x12:\n" +
 	"\acluster\x18\a \x01(\v2\x1e.meshctl.relay.v1.ClusterStateH\x00R\acluster\x125\n" +
-	"\asettled\x18\b \x01(\v2\x19.meshctl.relay.v1.SettledH\x00R\asettledB\a\n" +
+	"\asettled\x18\b \x01(\v2\x19.meshctl.relay.v1.SettledH\x00R\asettled\x12,\n" +
+	"\x04same\x18\t \x01(\v2\x16.meshctl.relay.v1.SameH\x00R\x04sameB\a\n" +
 	"\x05frame\"\x19\n" +
 	"\x03Ask\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\"\x97\x01\n" +
@@ -2187,7 +2423,17 @@ const file_relay_proto_rawDesc = "" +
 	"\x05count\x18\x02 \x01(\x04R\x05count\x12\x16\n" +
 	"\x06digest\x18\x03 \x01(\fR\x06digest\x12\x18\n" +
 	"\aunknown\x18\x04 \x01(\bR\aunknown\x12\x18\n" +
-	"\aversion\x18\x05 \x01(\x04R\aversion\"\xf2\x02\n" +
+	"\aversion\x18\x05 \x01(\x04R\aversion\"\x80\x01\n" +
+	"\x04Same\x12\x14\n" +
+	"\x05count\x18\x01 \x01(\x04R\x05count\x12\x16\n" +
+	"\x06digest\x18\x02 \x01(\fR\x06digest\x12\x1e\n" +
+	"\n" +
+	"incomplete\x18\x03 \x03(\tR\n" +
+	"incomplete\x12*\n" +
+	"\x04seen\x18\x04 \x03(\v2\x16.meshctl.relay.v1.SeenR\x04seen\"4\n" +
+	"\x04Seen\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x04R\aversion\"\xf2\x02\n" +
 	"\aWritten\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\x12\x12\n" +
 	"\x04spec\x18\x02 \x01(\fR\x04spec\x12\x16\n" +
@@ -2228,15 +2474,19 @@ const file_relay_proto_rawDesc = "" +
 	"\aSettled\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x01 \x01(\x04R\n" +
-	"generation\"\xb0\x02\n" +
+	"generation\"\xe8\x02\n" +
 	"\bFeedback\x12/\n" +
 	"\x05hello\x18\x01 \x01(\v2\x17.meshctl.relay.v1.HelloH\x00R\x05hello\x12,\n" +
 	"\x04held\x18\x02 \x01(\v2\x16.meshctl.relay.v1.HeldH\x00R\x04held\x12,\n" +
 	"\x04have\x18\x03 \x01(\v2\x16.meshctl.relay.v1.HaveH\x00R\x04have\x12)\n" +
 	"\x03ack\x18\x04 \x01(\v2\x15.meshctl.relay.v1.AckH\x00R\x03ack\x12,\n" +
 	"\x04beat\x18\x05 \x01(\v2\x16.meshctl.relay.v1.BeatH\x00R\x04beat\x125\n" +
-	"\agoodbye\x18\x06 \x01(\v2\x19.meshctl.relay.v1.GoodbyeH\x00R\agoodbyeB\a\n" +
-	"\x05frame\"H\n" +
+	"\agoodbye\x18\x06 \x01(\v2\x19.meshctl.relay.v1.GoodbyeH\x00R\agoodbye\x126\n" +
+	"\bheld_all\x18\a \x01(\v2\x19.meshctl.relay.v1.HeldAllH\x00R\aheldAllB\a\n" +
+	"\x05frame\"7\n" +
+	"\aHeldAll\x12\x14\n" +
+	"\x05count\x18\x01 \x01(\x04R\x05count\x12\x16\n" +
+	"\x06digest\x18\x02 \x01(\fR\x06digest\"H\n" +
 	"\x04Held\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x04R\x05count\x12\x16\n" +
@@ -2305,7 +2555,7 @@ func file_relay_proto_rawDescGZIP() []byte {
 }
 
 var file_relay_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_relay_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_relay_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_relay_proto_goTypes = []any{
 	(Written_Owner)(0),    // 0: meshctl.relay.v1.Written.Owner
 	(*EnrollRequest)(nil), // 1: meshctl.relay.v1.EnrollRequest
@@ -2318,70 +2568,76 @@ var file_relay_proto_goTypes = []any{
 	(*Change)(nil),        // 8: meshctl.relay.v1.Change
 	(*Put)(nil),           // 9: meshctl.relay.v1.Put
 	(*Complete)(nil),      // 10: meshctl.relay.v1.Complete
-	(*Written)(nil),       // 11: meshctl.relay.v1.Written
-	(*ClusterState)(nil),  // 12: meshctl.relay.v1.ClusterState
-	(*Unread)(nil),        // 13: meshctl.relay.v1.Unread
-	(*Problem)(nil),       // 14: meshctl.relay.v1.Problem
-	(*Settled)(nil),       // 15: meshctl.relay.v1.Settled
-	(*Feedback)(nil),      // 16: meshctl.relay.v1.Feedback
-	(*Held)(nil),          // 17: meshctl.relay.v1.Held
-	(*Have)(nil),          // 18: meshctl.relay.v1.Have
-	(*Entry)(nil),         // 19: meshctl.relay.v1.Entry
-	(*Ack)(nil),           // 20: meshctl.relay.v1.Ack
-	(*Reject)(nil),        // 21: meshctl.relay.v1.Reject
-	(*Beat)(nil),          // 22: meshctl.relay.v1.Beat
-	(*Progress)(nil),      // 23: meshctl.relay.v1.Progress
-	(*Goodbye)(nil),       // 24: meshctl.relay.v1.Goodbye
-	(*Request)(nil),       // 25: meshctl.relay.v1.Request
-	(*Answer)(nil),        // 26: meshctl.relay.v1.Answer
+	(*Same)(nil),          // 11: meshctl.relay.v1.Same
+	(*Seen)(nil),          // 12: meshctl.relay.v1.Seen
+	(*Written)(nil),       // 13: meshctl.relay.v1.Written
+	(*ClusterState)(nil),  // 14: meshctl.relay.v1.ClusterState
+	(*Unread)(nil),        // 15: meshctl.relay.v1.Unread
+	(*Problem)(nil),       // 16: meshctl.relay.v1.Problem
+	(*Settled)(nil),       // 17: meshctl.relay.v1.Settled
+	(*Feedback)(nil),      // 18: meshctl.relay.v1.Feedback
+	(*HeldAll)(nil),       // 19: meshctl.relay.v1.HeldAll
+	(*Held)(nil),          // 20: meshctl.relay.v1.Held
+	(*Have)(nil),          // 21: meshctl.relay.v1.Have
+	(*Entry)(nil),         // 22: meshctl.relay.v1.Entry
+	(*Ack)(nil),           // 23: meshctl.relay.v1.Ack
+	(*Reject)(nil),        // 24: meshctl.relay.v1.Reject
+	(*Beat)(nil),          // 25: meshctl.relay.v1.Beat
+	(*Progress)(nil),      // 26: meshctl.relay.v1.Progress
+	(*Goodbye)(nil),       // 27: meshctl.relay.v1.Goodbye
+	(*Request)(nil),       // 28: meshctl.relay.v1.Request
+	(*Answer)(nil),        // 29: meshctl.relay.v1.Answer
 }
 var file_relay_proto_depIdxs = []int32{
 	4,  // 0: meshctl.relay.v1.Data.hello:type_name -> meshctl.relay.v1.Hello
 	7,  // 1: meshctl.relay.v1.Data.ask:type_name -> meshctl.relay.v1.Ask
 	8,  // 2: meshctl.relay.v1.Data.change:type_name -> meshctl.relay.v1.Change
 	10, // 3: meshctl.relay.v1.Data.complete:type_name -> meshctl.relay.v1.Complete
-	22, // 4: meshctl.relay.v1.Data.beat:type_name -> meshctl.relay.v1.Beat
-	24, // 5: meshctl.relay.v1.Data.goodbye:type_name -> meshctl.relay.v1.Goodbye
-	12, // 6: meshctl.relay.v1.Data.cluster:type_name -> meshctl.relay.v1.ClusterState
-	15, // 7: meshctl.relay.v1.Data.settled:type_name -> meshctl.relay.v1.Settled
-	9,  // 8: meshctl.relay.v1.Change.puts:type_name -> meshctl.relay.v1.Put
-	5,  // 9: meshctl.relay.v1.Change.removals:type_name -> meshctl.relay.v1.Name
-	5,  // 10: meshctl.relay.v1.Put.name:type_name -> meshctl.relay.v1.Name
-	0,  // 11: meshctl.relay.v1.Written.owner:type_name -> meshctl.relay.v1.Written.Owner
-	14, // 12: meshctl.relay.v1.ClusterState.problems:type_name -> meshctl.relay.v1.Problem
-	13, // 13: meshctl.relay.v1.ClusterState.unread:type_name -> meshctl.relay.v1.Unread
-	5,  // 14: meshctl.relay.v1.Unread.name:type_name -> meshctl.relay.v1.Name
-	5,  // 15: meshctl.relay.v1.Problem.name:type_name -> meshctl.relay.v1.Name
-	4,  // 16: meshctl.relay.v1.Feedback.hello:type_name -> meshctl.relay.v1.Hello
-	17, // 17: meshctl.relay.v1.Feedback.held:type_name -> meshctl.relay.v1.Held
-	18, // 18: meshctl.relay.v1.Feedback.have:type_name -> meshctl.relay.v1.Have
-	20, // 19: meshctl.relay.v1.Feedback.ack:type_name -> meshctl.relay.v1.Ack
-	22, // 20: meshctl.relay.v1.Feedback.beat:type_name -> meshctl.relay.v1.Beat
-	24, // 21: meshctl.relay.v1.Feedback.goodbye:type_name -> meshctl.relay.v1.Goodbye
-	19, // 22: meshctl.relay.v1.Have.entries:type_name -> meshctl.relay.v1.Entry
-	5,  // 23: meshctl.relay.v1.Entry.name:type_name -> meshctl.relay.v1.Name
-	21, // 24: meshctl.relay.v1.Ack.rejects:type_name -> meshctl.relay.v1.Reject
-	5,  // 25: meshctl.relay.v1.Reject.name:type_name -> meshctl.relay.v1.Name
-	23, // 26: meshctl.relay.v1.Beat.progress:type_name -> meshctl.relay.v1.Progress
-	4,  // 27: meshctl.relay.v1.Request.hello:type_name -> meshctl.relay.v1.Hello
-	22, // 28: meshctl.relay.v1.Request.beat:type_name -> meshctl.relay.v1.Beat
-	4,  // 29: meshctl.relay.v1.Answer.hello:type_name -> meshctl.relay.v1.Hello
-	22, // 30: meshctl.relay.v1.Answer.beat:type_name -> meshctl.relay.v1.Beat
-	1,  // 31: meshctl.relay.v1.Relay.Enroll:input_type -> meshctl.relay.v1.EnrollRequest
-	2,  // 32: meshctl.relay.v1.Relay.Renew:input_type -> meshctl.relay.v1.RenewRequest
-	6,  // 33: meshctl.relay.v1.Relay.Report:input_type -> meshctl.relay.v1.Data
-	16, // 34: meshctl.relay.v1.Relay.Desire:input_type -> meshctl.relay.v1.Feedback
-	26, // 35: meshctl.relay.v1.Relay.Exchange:input_type -> meshctl.relay.v1.Answer
-	3,  // 36: meshctl.relay.v1.Relay.Enroll:output_type -> meshctl.relay.v1.Certificate
-	3,  // 37: meshctl.relay.v1.Relay.Renew:output_type -> meshctl.relay.v1.Certificate
-	16, // 38: meshctl.relay.v1.Relay.Report:output_type -> meshctl.relay.v1.Feedback
-	6,  // 39: meshctl.relay.v1.Relay.Desire:output_type -> meshctl.relay.v1.Data
-	25, // 40: meshctl.relay.v1.Relay.Exchange:output_type -> meshctl.relay.v1.Request
-	36, // [36:41] is the sub-list for method output_type
-	31, // [31:36] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	25, // 4: meshctl.relay.v1.Data.beat:type_name -> meshctl.relay.v1.Beat
+	27, // 5: meshctl.relay.v1.Data.goodbye:type_name -> meshctl.relay.v1.Goodbye
+	14, // 6: meshctl.relay.v1.Data.cluster:type_name -> meshctl.relay.v1.ClusterState
+	17, // 7: meshctl.relay.v1.Data.settled:type_name -> meshctl.relay.v1.Settled
+	11, // 8: meshctl.relay.v1.Data.same:type_name -> meshctl.relay.v1.Same
+	9,  // 9: meshctl.relay.v1.Change.puts:type_name -> meshctl.relay.v1.Put
+	5,  // 10: meshctl.relay.v1.Change.removals:type_name -> meshctl.relay.v1.Name
+	5,  // 11: meshctl.relay.v1.Put.name:type_name -> meshctl.relay.v1.Name
+	12, // 12: meshctl.relay.v1.Same.seen:type_name -> meshctl.relay.v1.Seen
+	0,  // 13: meshctl.relay.v1.Written.owner:type_name -> meshctl.relay.v1.Written.Owner
+	16, // 14: meshctl.relay.v1.ClusterState.problems:type_name -> meshctl.relay.v1.Problem
+	15, // 15: meshctl.relay.v1.ClusterState.unread:type_name -> meshctl.relay.v1.Unread
+	5,  // 16: meshctl.relay.v1.Unread.name:type_name -> meshctl.relay.v1.Name
+	5,  // 17: meshctl.relay.v1.Problem.name:type_name -> meshctl.relay.v1.Name
+	4,  // 18: meshctl.relay.v1.Feedback.hello:type_name -> meshctl.relay.v1.Hello
+	20, // 19: meshctl.relay.v1.Feedback.held:type_name -> meshctl.relay.v1.Held
+	21, // 20: meshctl.relay.v1.Feedback.have:type_name -> meshctl.relay.v1.Have
+	23, // 21: meshctl.relay.v1.Feedback.ack:type_name -> meshctl.relay.v1.Ack
+	25, // 22: meshctl.relay.v1.Feedback.beat:type_name -> meshctl.relay.v1.Beat
+	27, // 23: meshctl.relay.v1.Feedback.goodbye:type_name -> meshctl.relay.v1.Goodbye
+	19, // 24: meshctl.relay.v1.Feedback.held_all:type_name -> meshctl.relay.v1.HeldAll
+	22, // 25: meshctl.relay.v1.Have.entries:type_name -> meshctl.relay.v1.Entry
+	5,  // 26: meshctl.relay.v1.Entry.name:type_name -> meshctl.relay.v1.Name
+	24, // 27: meshctl.relay.v1.Ack.rejects:type_name -> meshctl.relay.v1.Reject
+	5,  // 28: meshctl.relay.v1.Reject.name:type_name -> meshctl.relay.v1.Name
+	26, // 29: meshctl.relay.v1.Beat.progress:type_name -> meshctl.relay.v1.Progress
+	4,  // 30: meshctl.relay.v1.Request.hello:type_name -> meshctl.relay.v1.Hello
+	25, // 31: meshctl.relay.v1.Request.beat:type_name -> meshctl.relay.v1.Beat
+	4,  // 32: meshctl.relay.v1.Answer.hello:type_name -> meshctl.relay.v1.Hello
+	25, // 33: meshctl.relay.v1.Answer.beat:type_name -> meshctl.relay.v1.Beat
+	1,  // 34: meshctl.relay.v1.Relay.Enroll:input_type -> meshctl.relay.v1.EnrollRequest
+	2,  // 35: meshctl.relay.v1.Relay.Renew:input_type -> meshctl.relay.v1.RenewRequest
+	6,  // 36: meshctl.relay.v1.Relay.Report:input_type -> meshctl.relay.v1.Data
+	18, // 37: meshctl.relay.v1.Relay.Desire:input_type -> meshctl.relay.v1.Feedback
+	29, // 38: meshctl.relay.v1.Relay.Exchange:input_type -> meshctl.relay.v1.Answer
+	3,  // 39: meshctl.relay.v1.Relay.Enroll:output_type -> meshctl.relay.v1.Certificate
+	3,  // 40: meshctl.relay.v1.Relay.Renew:output_type -> meshctl.relay.v1.Certificate
+	18, // 41: meshctl.relay.v1.Relay.Report:output_type -> meshctl.relay.v1.Feedback
+	6,  // 42: meshctl.relay.v1.Relay.Desire:output_type -> meshctl.relay.v1.Data
+	28, // 43: meshctl.relay.v1.Relay.Exchange:output_type -> meshctl.relay.v1.Request
+	39, // [39:44] is the sub-list for method output_type
+	34, // [34:39] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_relay_proto_init() }
@@ -2398,14 +2654,16 @@ func file_relay_proto_init() {
 		(*Data_Goodbye)(nil),
 		(*Data_Cluster)(nil),
 		(*Data_Settled)(nil),
+		(*Data_Same)(nil),
 	}
-	file_relay_proto_msgTypes[15].OneofWrappers = []any{
+	file_relay_proto_msgTypes[17].OneofWrappers = []any{
 		(*Feedback_Hello)(nil),
 		(*Feedback_Held)(nil),
 		(*Feedback_Have)(nil),
 		(*Feedback_Ack)(nil),
 		(*Feedback_Beat)(nil),
 		(*Feedback_Goodbye)(nil),
+		(*Feedback_HeldAll)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2413,7 +2671,7 @@ func file_relay_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_relay_proto_rawDesc), len(file_relay_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   26,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

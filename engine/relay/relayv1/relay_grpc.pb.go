@@ -4,12 +4,16 @@
 // agent (Desire). The sender of a set sends Data, its receiver Feedback, each on its own half of a stream, so that neither waits for
 // the other:
 //
-//	receiver  Hello, Held for each kind          what it has, as a count and a digest
-//	sender    Hello; per kind, where these differ, Ask
+//	receiver  Hello, HeldAll                     what it has of all kinds, as a count and a digest
+//	sender    Hello; if these are the same, Same; else Ask, of no kind
+//	receiver  Held for each kind                 what it has of it
+//	sender    per kind, where these differ, Ask
 //	receiver  Have                               the names and hashes
 //	sender    Change ...; Complete               what differs, and then that this was all
 //	receiver  Ack                                up to which Change it has everything
 //	sender    Change, Change, ...                from then on
+//
+// In version 1 of the protocol, and if the receiver has nothing, it begins with Held for each kind.
 //
 // Nothing is removed because a stream ended or a list is not complete: a receiver removes what a Change says is removed.
 
