@@ -91,6 +91,10 @@ The name is bound to the first cluster that comes with it, by the UID of its
 namespace kube-system; another one is refused. "cluster revoke" ends what was
 issued before, and the binding.
 
+To exchange the relay's root, add the new one to ca.crt of its Secret, beside
+the old one; a day later, when all agents have renewed their certificates, put
+it into tls.crt and tls.key; another day later, take the old one out of ca.crt.
+
 Secrets, in the namespace of the management plane:
   relay-root-tls-secret        the relay's root; with ca.crt alone, your own PKI
                                signs, and there are no tokens
