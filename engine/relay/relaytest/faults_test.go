@@ -32,7 +32,7 @@ var impatient = pump.Times{Beat: 100 * time.Millisecond, Silence: time.Second, P
 // TestWhatIsSwallowedOnTheWayIsNoticed: a load balancer takes bytes, and answers TCP, and passes nothing on.
 func TestWhatIsSwallowedOnTheWayIsNoticed(t *testing.T) {
 	t.Parallel()
-	w := newWorldWith(t, impatient)
+	w := newWorldWith(t, pump.Times{Beat: 100 * time.Millisecond, Silence: time.Second}) // what waits is not what ends it
 	chance := rand.New(rand.NewPCG(waittest.Seed(t), 0))
 	a := w.newAgent(w.proxy.address(), lines{t})
 	w.run(a.Run)
