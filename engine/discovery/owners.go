@@ -155,3 +155,21 @@ func templateOf(pods []*corev1.Pod, owner string) *corev1.PodTemplateSpec {
 		Spec:       youngest.Spec,
 	}
 }
+
+// PodOwners tells the kind and the name of what owns a pod of a cluster, as its Workload has them; both are empty if that is not known.
+func PodOwners(c *snapshot.Cluster) func(*corev1.Pod) (kind, name string) {
+	replicaSets := make(map[key]*appsv1.ReplicaSet, len(c.ReplicaSets))
+	for _, rs := range c.ReplicaSets {
+		replicaSets[keyOf(rs)] = rs
+	}
+	return func(pod *corev1.Pod) (kind, name string) {
+		if by, ok := ownerOfPod(pod, replicaSets); ok {
+			return by.kind, by.name
+		}
+		by := ownerOf(pod)
+		if rs := replicaSets[by.key]; by.kind == snapshot.ReplicaSet.String() && rs != nil {
+			by = ownerOf(rs)
+		}
+		return by.kind, by.name
+	}
+}

@@ -18,6 +18,8 @@ type ProxyNames struct {
 	Patches []ProxyPatch
 	// Policy is the object that a policy of an RBAC filter comes from; zero if its name says none. Its cluster is not set.
 	Policy func(name string) Ref
+	// Stats is what proxies count; nil if it is not read.
+	Stats *ProxyStats
 }
 
 // ProxyPatch is a kind of object that changes what the proxies of pods hold, of its own namespace or, in the root namespace, of all.

@@ -1,0 +1,92 @@
+package istio
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// statsRead are the statistics that are read, by their names before tags are taken out of them. See
+// https://www.envoyproxy.io/docs/envoy/latest/configuration/upstream/cluster_manager/cluster_stats and
+// https://istio.io/latest/docs/reference/config/metrics/. The semicolon is part of the names of clusters in Istio's proxies
+// (pilot/pkg/networking/util, DelimitedStatsPrefix), and keeps internal. and external., which repeat them, out.
+const statsRead = `^cluster\.(outbound|inbound|PassthroughCluster|BlackHoleCluster).*;\.(upstream_rq_([1-5]xx|time|timeout|per_try_timeout|rx_reset|tx_reset|pending_overflow|retry)|` +
+	`upstream_cx_(total|connect_fail|none_healthy|rx_bytes_total|tx_bytes_total)|ssl\.(connection_error|fail_verify_error|fail_verify_san))$` +
+	`|^http\..*\.(no_cluster|no_route|rbac\..*)$|^server\.uptime$|istio_(build|requests_total|request_duration_milliseconds|tcp_)`
+
+// statsUnused are some that a proxy has for each cluster with TLS before its first request.
+const statsUnused = `^cluster\.outbound.*;\.ssl\.connection_error$|istio_build`
+
+// proxyStats are those at the port on which Istio's proxies serve Envoy's alone (istio.io: Ports used by Istio).
+var proxyStats = &snapshot.ProxyStats{
+	Port:    15090,
+	Path:    "stats/prometheus?usedonly&filter=" + url.QueryEscape(statsRead),
+	Unused:  "stats/prometheus?filter=" + url.QueryEscape(statsUnused),
+	Cluster: statsCluster, Own: ownCount,
+}
+
+// statsCluster leaves out the clusters by which gateways pass connections on (outbound_.): who calls counts them.
+func statsCluster(name string) (snapshot.ProxyTarget, snapshot.CountSide) {
+	name = strings.TrimSuffix(name, ";")
+	switch {
+	case strings.HasPrefix(name, "inbound|"):
+		return snapshot.ProxyTarget{}, snapshot.Serves
+	case name == "PassthroughCluster", name == "BlackHoleCluster":
+		return snapshot.ProxyTarget{}, snapshot.Calls
+	case !strings.HasPrefix(name, "outbound|"):
+		return snapshot.ProxyTarget{}, snapshot.NotCounted
+	}
+	target, _ := proxyTarget(name)
+	return target, snapshot.Calls
+}
+
+// failures are reasons by the flags of answers (envoyproxy.io: access logs, RESPONSE_FLAGS). UF is also what a refused certificate becomes.
+var failures = map[string]snapshot.Measure{
+	"UT": snapshot.TimedOut, "UPE": snapshot.ResetByPeer, "UC": snapshot.ResetByPeer, "UR": snapshot.ResetByPeer,
+	"UO": snapshot.Overflowed, "UF": snapshot.NotConnected, "UH": snapshot.NoneHealthy, "NC": snapshot.NoCluster, "NR": snapshot.NoRoute,
+}
+
+// ownMeasures are those of the metrics other than istio_requests_total. Istio names bytes as the caller's side of a proxy sees them: sent is
+// what the destination answers.
+var ownMeasures = map[string]snapshot.Measure{
+	"istio_request_duration_milliseconds_bucket": snapshot.Latency,
+	"istio_tcp_connections_opened_total":         snapshot.Connected,
+	"istio_tcp_received_bytes_total":             snapshot.SentBytes,
+	"istio_tcp_sent_bytes_total":                 snapshot.ReceivedBytes,
+}
+
+// ownCount reads the metrics of the filter istio.stats. Both proxies of a request report it, by the label reporter. The label
+// destination_service is the host that was called, without its port.
+func ownCount(name string, label func(string) string) snapshot.OwnCount {
+	if name == "istio_build" { // is there before the first request
+		return snapshot.OwnCount{Known: true}
+	}
+	of, known := ownMeasures[name]
+	if !known && name != "istio_requests_total" {
+		return snapshot.OwnCount{}
+	}
+	out := snapshot.OwnCount{Known: true, Measure: of}
+	switch label("reporter") {
+	case "source":
+		out.Side, out.Target.Host = snapshot.Calls, label("destination_service")
+	case "destination":
+		out.Side = snapshot.Serves
+	default:
+		return snapshot.OwnCount{Known: true}
+	}
+	if known {
+		return out
+	}
+	out.Measure = snapshot.Unanswered
+	if code := label("response_code"); len(code) == 3 && code[0] >= '1' && code[0] <= '5' {
+		out.Measure = snapshot.Answered1xx + snapshot.Measure(code[0]-'1')
+	}
+	for flag := range strings.SplitSeq(label("response_flags"), ",") {
+		if of, failed := failures[flag]; failed {
+			out.Failure, out.Failed = of, true
+			break
+		}
+	}
+	return out
+}

@@ -1,0 +1,208 @@
+package traffic
+
+import (
+	"time"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// State says whether something has numbers.
+type State string
+
+// The states. NoTraffic: its proxies were read, and counted nothing. NoData: they were not, so that nothing is known.
+const (
+	HasNumbers State = "numbers"
+	NoTraffic  State = "no traffic"
+	NoData     State = "no data"
+)
+
+// Report is what was counted in a window of time, by one of the questions.
+type Report struct {
+	// At is when the report was made. Since is when counting began; what was before is not known.
+	At    time.Time `json:"at"`
+	Since time.Time `json:"since"`
+	// Seconds are those that the numbers are of: the window, or less if counting began later.
+	Seconds float64 `json:"seconds"`
+	// Read is how many proxies were read lately, of those that there are.
+	Read    int `json:"read"`
+	Proxies int `json:"proxies"`
+	// Folded is how many times the callers of a destination became one as there were too many.
+	Folded uint64 `json:"folded,omitempty"`
+	Rows   []Row  `json:"rows"`
+}
+
+// Peer is a workload, or what it calls.
+type Peer struct {
+	// Ref is the Workload, Destination or VirtualDestination; empty for several callers, and for hosts that are none of them.
+	Ref snapshot.Ref `json:"ref,omitzero"`
+	// Name, Namespace and Cluster are those of the controller or the Service; the host of a VirtualDestination is its name.
+	Name      string `json:"name,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Cluster   string `json:"cluster,omitempty"`
+}
+
+// Row is one destination, workload or edge.
+type Row struct {
+	// From is who calls; nil in a report by destination or workload.
+	From *Peer `json:"from,omitempty"`
+	// To is what is called, or the workload that gets the requests.
+	To Peer `json:"to"`
+	// Port and Subset are those of an edge; 0 and empty if the proxies do not name them.
+	Port   uint32 `json:"port,omitempty"`
+	Subset string `json:"subset,omitempty"`
+	// Via is how an edge gets there: local, gateway, or direct to another cluster; empty if that is not known.
+	Via   string `json:"via,omitempty"`
+	State State  `json:"state"`
+	// Reason says why there is no data, and Detail what else is known of that, for people.
+	Reason Reason `json:"reason,omitempty"`
+	Detail string `json:"detail,omitempty"`
+	Numbers
+}
+
+// Numbers are those of a window.
+type Numbers struct {
+	Requests uint64 `json:"requests"`
+	// PerSecond is the rate of requests.
+	PerSecond float64 `json:"perSecond"`
+	// Success is the share of requests that were answered with less than 500, in percent; none without requests.
+	Success *float64 `json:"success,omitempty"`
+	// P50, P95 and P99 are the upper ends of the buckets in which these shares of the answers lie, in milliseconds; 3600000 is more than
+	// 30000. None without answers.
+	P50 *float64 `json:"p50,omitempty"`
+	P95 *float64 `json:"p95,omitempty"`
+	P99 *float64 `json:"p99,omitempty"`
+	// Answers are requests by the class of their answer, none without one; Failures are those of connections and requests by their reason.
+	Answers  map[string]uint64 `json:"answers,omitempty"`
+	Failures map[string]uint64 `json:"failures,omitempty"`
+	// Retries are attempts after the first.
+	Retries uint64 `json:"retries,omitempty"`
+	// Connections are those that were opened; bytes are to and from what is called.
+	Connections   uint64 `json:"connections,omitempty"`
+	SentBytes     uint64 `json:"sentBytes,omitempty"`
+	ReceivedBytes uint64 `json:"receivedBytes,omitempty"`
+	// Allowed, Denied and ShadowDenied are requests that a workload gets, by what its access policies say.
+	Allowed      uint64 `json:"allowed,omitempty"`
+	Denied       uint64 `json:"denied,omitempty"`
+	ShadowDenied uint64 `json:"shadowDenied,omitempty"`
+}
+
+func numbersOf(v *Values, seconds float64) Numbers {
+	n := Numbers{
+		Requests: v.Requests(), Retries: v.Of(snapshot.Retried), Connections: v.Of(snapshot.Connected), SentBytes: v.Of(snapshot.SentBytes),
+		ReceivedBytes: v.Of(snapshot.ReceivedBytes), Allowed: v.Of(snapshot.LetIn), Denied: v.Of(snapshot.Refused), ShadowDenied: v.Of(snapshot.ShadowRefused),
+	}
+	if seconds > 0 {
+		n.PerSecond = float64(n.Requests) / seconds
+	}
+	if success, ok := v.Success(); ok {
+		n.Success = &success
+	}
+	for q, to := range map[float64]**float64{0.5: &n.P50, 0.95: &n.P95, 0.99: &n.P99} {
+		if ms, ok := v.Quantile(q); ok {
+			*to = &ms
+		}
+	}
+	for m := range snapshot.Latency {
+		switch count := v.Of(m); {
+		case count == 0:
+		case m.Requests():
+			n.Answers = with(n.Answers, m, count)
+		case m.Failure():
+			n.Failures = with(n.Failures, m, count)
+		}
+	}
+	return n
+}
+
+func with(counts map[string]uint64, m snapshot.Measure, n uint64) map[string]uint64 {
+	if counts == nil {
+		counts = map[string]uint64{}
+	}
+	counts[m.String()] = n
+	return counts
+}
+
+// Context is what a report is made of.
+type Context struct {
+	State  *snapshot.State
+	Survey *Survey
+	// Status of the proxies; one that is missing was not read yet.
+	Status map[Proxy]Status
+	// Fresh is the time after which a reading counts as of now.
+	Fresh time.Time
+}
+
+// coverage is whether the proxies of a workload are read.
+type coverage struct {
+	proxies, read int
+	// reason and detail are of one that is not.
+	reason Reason
+	detail string
+}
+
+func (c *Context) coverage() map[snapshot.Ref]*coverage {
+	out := map[snapshot.Ref]*coverage{}
+	for ref, reason := range c.Survey.Without {
+		out[ref] = &coverage{reason: reason}
+	}
+	for i := range c.Survey.Pods {
+		pod := &c.Survey.Pods[i]
+		ref := snapshot.RefOf(snapshot.Workload, pod.Workload)
+		at := out[ref]
+		if at == nil {
+			at = &coverage{}
+			out[ref] = at
+		}
+		at.proxies++
+		status, known := c.Status[pod.Proxy]
+		switch {
+		case known && status.Reason == "" && !status.Read.Before(c.Fresh):
+			at.read++
+		case known && status.Reason != "":
+			at.reason, at.detail = status.Reason, status.Detail
+		case at.reason == "":
+			at.reason = NotYet
+		}
+	}
+	return out
+}
+
+// Peers names workloads and what they call.
+type Peers map[snapshot.Ref]Peer
+
+// NewPeers names those of a Plan.
+func NewPeers(plan *snapshot.Plan) Peers {
+	out := Peers{}
+	for _, w := range plan.Workloads {
+		ref := snapshot.RefOf(snapshot.Workload, w)
+		out[ref] = workloadPeer(ref, w)
+	}
+	for d := range plan.Destinations.All() {
+		p := Peer{Ref: d.Ref, Name: d.Ref.Name}
+		if s := d.Destination.Spec.KubeService; s != nil {
+			p.Name, p.Namespace, p.Cluster = s.Ref.Name, s.Ref.Namespace, s.Ref.ClusterName
+		}
+		out[d.Ref] = p
+	}
+	for _, v := range plan.VirtualDestinations {
+		out[v.Ref] = Peer{Ref: v.Ref, Name: v.Hostname, Namespace: v.Ref.Namespace}
+	}
+	return out
+}
+
+func workloadPeer(ref snapshot.Ref, w *discoveryv1.Workload) Peer {
+	p := Peer{Ref: ref, Name: ref.Name}
+	if k := w.Spec.Kubernetes; k != nil {
+		p.Name, p.Namespace, p.Cluster = k.Controller.Name, k.Controller.Namespace, k.Controller.ClusterName
+	}
+	return p
+}
+
+// Of is the peer of a reference; one that is gone is known by its reference.
+func (p Peers) Of(ref snapshot.Ref) Peer {
+	if at, known := p[ref]; known {
+		return at
+	}
+	return Peer{Ref: ref, Name: ref.Name, Namespace: ref.Namespace}
+}

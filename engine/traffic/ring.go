@@ -1,0 +1,219 @@
+package traffic
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"time"
+)
+
+const (
+	// Kept is how long numbers are kept, and Point the time that one point of them is for.
+	Kept  = 15 * time.Minute
+	Point = 15 * time.Second
+	// MaxEdges bounds the edges of all clusters.
+	MaxEdges = 20_000
+)
+
+// Ring has the numbers of the last 15 minutes, by edge and point, and their sums. Times that it is given do not go back. The zero Ring is
+// not ready: use NewRing.
+type Ring struct {
+	since time.Time
+	max   int
+	// points are ascending by time, and have no gaps.
+	points []point
+	// ids are the edges by their key, edges by their id. Ids are used again.
+	ids   map[Key]uint32
+	edges []edge
+	free  []uint32
+	// folded is how many times an edge became part of another one.
+	folded uint64
+}
+
+type edge struct {
+	key   Key
+	total Values
+	// last is the number of the last point with something of it. Used: the id is in use.
+	last int64
+	used bool
+	// into is the id whose edge has this one's numbers, once it is folded.
+	into   uint32
+	folded bool
+}
+
+// point is what came in the time of one: an id, a count, and so many measures with their numbers, all as varints; then the next id.
+type point struct {
+	number int64
+	data   []byte
+}
+
+// NewRing begins at a time, and has at most so many edges.
+func NewRing(since time.Time, edges int) *Ring {
+	return &Ring{since: since, max: edges, ids: map[Key]uint32{}}
+}
+
+// Since is when the ring began.
+func (r *Ring) Since() time.Time { return r.since }
+
+// Folded is how many times an edge became part of one with several callers, as there were too many.
+func (r *Ring) Folded() uint64 { return r.folded }
+
+// Edges is how many there are.
+func (r *Ring) Edges() int { return len(r.ids) }
+
+func numberOf(at time.Time) int64 { return at.Unix() / int64(Point/time.Second) }
+
+// Add adds what came to an edge at a time.
+func (r *Ring) Add(at time.Time, key Key, came *Values) {
+	r.turn(at)
+	last := &r.points[len(r.points)-1]
+	id := r.id(key)
+	e := &r.edges[id]
+	e.last = last.number
+	e.total.Add(came)
+	n := 0
+	for _, value := range came {
+		if value != 0 {
+			n++
+		}
+	}
+	last.data = binary.AppendUvarint(last.data, uint64(id))
+	last.data = append(last.data, byte(n))
+	for i, value := range came {
+		if value != 0 {
+			last.data = append(last.data, byte(i))
+			last.data = binary.AppendUvarint(last.data, value)
+		}
+	}
+	if len(r.ids) > r.max {
+		r.fold()
+	}
+}
+
+// turn makes a time the last point, and forgets what is older than is kept.
+func (r *Ring) turn(at time.Time) {
+	now := numberOf(at)
+	if len(r.points) > 0 && r.points[len(r.points)-1].number >= now {
+		return
+	}
+	r.points = append(r.points, point{number: now})
+	oldest := now - int64(Kept/Point)
+	drop := 0
+	for drop < len(r.points) && r.points[drop].number <= oldest {
+		drop++
+	}
+	if drop == 0 {
+		return
+	}
+	r.points = slices.Delete(r.points, 0, drop)
+	for id := range r.edges {
+		if e := &r.edges[id]; e.used && e.last <= oldest {
+			if !e.folded {
+				delete(r.ids, e.key)
+			}
+			*e = edge{}
+			r.free = append(r.free, uint32(id))
+		}
+	}
+}
+
+// id is that of an edge, which may be new.
+func (r *Ring) id(key Key) uint32 {
+	if id, known := r.ids[key]; known {
+		return id
+	}
+	id := uint32(len(r.edges))
+	if n := len(r.free); n > 0 {
+		id, r.free = r.free[n-1], r.free[:n-1]
+	} else {
+		r.edges = append(r.edges, edge{})
+	}
+	r.edges[id] = edge{key: key, used: true}
+	r.ids[key] = id
+	return id
+}
+
+// others is the edge that has the callers of another one for whom there is no room.
+func others(key Key) Key { return Key{To: key.To} }
+
+// fold makes the edges with the fewest requests parts of the edges of their destination's other callers, until there are a tenth fewer than
+// may be: to do it for each edge would cost more.
+func (r *Ring) fold() {
+	var small []uint32
+	for key, id := range r.ids {
+		if key != others(key) {
+			small = append(small, id)
+		}
+	}
+	slices.SortFunc(small, func(a, b uint32) int {
+		x, y := &r.edges[a], &r.edges[b]
+		return cmp.Or(cmp.Compare(x.total.Requests(), y.total.Requests()), x.key.From.Compare(y.key.From), x.key.To.Compare(y.key.To),
+			cmp.Compare(x.key.Port, y.key.Port), cmp.Compare(x.key.Subset, y.key.Subset))
+	})
+	for _, id := range small {
+		if len(r.ids) <= r.max-r.max/10 {
+			return
+		}
+		into := r.id(others(r.edges[id].key)) // may move the edges
+		from := &r.edges[id]
+		delete(r.ids, from.key)
+		from.into, from.folded = into, true
+		to := &r.edges[into]
+		to.total.Add(&from.total)
+		to.last = max(to.last, from.last)
+		r.folded++
+	}
+}
+
+// Window adds up the points of the last time, which is at most Kept. From is when the first of them begins, or the ring did.
+func (r *Ring) Window(now time.Time, length time.Duration) (sums map[Key]*Values, from time.Time) {
+	first := numberOf(now.Add(-min(length, Kept))) + 1
+	sums = map[Key]*Values{}
+	byID := make([]*Values, len(r.edges))
+	for _, p := range r.points {
+		if p.number < first || p.number > numberOf(now) {
+			continue
+		}
+		for data := p.data; len(data) > 0; {
+			id, n := binary.Uvarint(data)
+			count := data[n]
+			data = data[n+1:]
+			v := byID[id]
+			if v == nil {
+				e := &r.edges[id]
+				for e.folded {
+					e = &r.edges[e.into]
+				}
+				if v = sums[e.key]; v == nil {
+					v = &Values{}
+					sums[e.key] = v
+				}
+				byID[id] = v
+			}
+			for range count {
+				value, n := binary.Uvarint(data[1:])
+				v[data[0]] += value
+				data = data[n+1:]
+			}
+		}
+	}
+	from = time.Unix(first*int64(Point/time.Second), 0)
+	if from.Before(r.since) {
+		from = r.since
+	}
+	return sums, from
+}
+
+// Totals calls a function with each edge and its sums since it was first seen. An edge of which nothing came for 15 minutes is forgotten.
+func (r *Ring) Totals(each func(Key, *Values)) {
+	for key, id := range r.ids {
+		each(key, &r.edges[id].total)
+	}
+}
+
+// sortKeys puts edges in one order.
+func sortKeys(keys []Key) {
+	slices.SortFunc(keys, func(a, b Key) int {
+		return cmp.Or(a.To.Compare(b.To), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Subset, b.Subset), a.From.Compare(b.From))
+	})
+}

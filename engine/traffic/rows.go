@@ -1,0 +1,274 @@
+package traffic
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// By is a question.
+type By string
+
+// The questions.
+const (
+	ByDestination By = "destinations"
+	ByWorkload    By = "workloads"
+	ByEdge        By = "edges"
+)
+
+// Sorts are the orders of rows; the first is the default: what fails most comes first.
+var Sorts = []string{"worst", "rps", "success", "p50", "p95", "p99", "retries", "name"}
+
+// Query says what a report is about. Empty fields take all.
+type Query struct {
+	By     By
+	Window time.Duration
+	// From and To are the names of callers and of what they call: of its Service or controller, or of its object.
+	From, To string
+	// Cluster and Namespace are of what is called, or of the workload.
+	Cluster, Namespace string
+	Sort               string
+}
+
+// Report answers a query at a time.
+func (r *Ring) Report(now time.Time, c *Context, q Query) *Report {
+	sums, from := r.Window(now, q.Window)
+	out := &Report{At: now, Since: r.since, Seconds: max(now.Sub(from).Seconds(), 0), Folded: r.folded, Rows: []Row{}}
+	covered := c.coverage()
+	for _, at := range covered {
+		out.Proxies += at.proxies
+		out.Read += at.read
+	}
+	t := &rows{Context: c, peers: NewPeers(c.State.Plan), covered: covered, sums: sums, seconds: out.Seconds, query: q, planned: map[snapshot.Ref]*snapshot.DestinationPlan{}}
+	for d := range c.State.Plan.Destinations.All() {
+		t.planned[d.Ref] = d
+	}
+	switch q.By {
+	case ByWorkload:
+		out.Rows = append(out.Rows, t.workloads()...)
+	case ByEdge:
+		out.Rows = append(out.Rows, t.edges()...)
+	default:
+		out.Rows = append(out.Rows, t.destinations()...)
+	}
+	sortRows(out.Rows, q.Sort)
+	return out
+}
+
+// rows makes those of a report.
+type rows struct {
+	*Context
+	peers   Peers
+	covered map[snapshot.Ref]*coverage
+	sums    map[Key]*Values
+	seconds float64
+	query   Query
+	planned map[snapshot.Ref]*snapshot.DestinationPlan
+}
+
+// wants reports whether a peer is asked for.
+func (t *rows) wants(p Peer) bool {
+	return (t.query.Cluster == "" || p.Cluster == t.query.Cluster) && (t.query.Namespace == "" || p.Namespace == t.query.Namespace)
+}
+
+// called reports whether a peer has a name, also as name.namespace and name.namespace.cluster.
+func called(p Peer, name string) bool {
+	return name == "" || name == p.Ref.Name && name != "" || name == p.Name || strings.HasPrefix(p.Name+"."+p.Namespace+"."+p.Cluster+".", name+".")
+}
+
+// edges are those of which something came.
+func (t *rows) edges() []Row {
+	var out []Row
+	for key, v := range t.sums {
+		from, to := t.peers.Of(key.From), t.peers.Of(key.To)
+		if key.Serves() || !t.wants(to) || !called(from, t.query.From) || !called(to, t.query.To) {
+			continue
+		}
+		out = append(out, Row{
+			From: &from, To: to, Port: key.Port, Subset: key.Subset, Via: t.via(key, from, to), State: HasNumbers, Numbers: numbersOf(v, t.seconds),
+		})
+	}
+	return out
+}
+
+// via is how requests get from a workload to a destination.
+func (t *rows) via(key Key, from, to Peer) string {
+	d := t.planned[key.To]
+	switch {
+	case d == nil || from.Cluster == "":
+		return ""
+	case from.Cluster == to.Cluster:
+		return "local"
+	case d.Federation != nil && !d.Federation.Flat:
+		return "gateway"
+	}
+	return "direct"
+}
+
+// destinations are all that are called, or could be.
+func (t *rows) destinations() []Row {
+	byTo := map[snapshot.Ref]*Values{}
+	for key, v := range t.sums {
+		if from := t.peers.Of(key.From); key.Serves() || !called(from, t.query.From) {
+			continue
+		}
+		if byTo[key.To] == nil {
+			byTo[key.To] = &Values{}
+		}
+		byTo[key.To].Add(v)
+	}
+	for d := range t.State.Plan.Destinations.All() {
+		if byTo[d.Ref] == nil {
+			byTo[d.Ref] = &Values{}
+		}
+	}
+	for _, v := range t.State.Plan.VirtualDestinations {
+		if byTo[v.Ref] == nil {
+			byTo[v.Ref] = &Values{}
+		}
+	}
+	var out []Row
+	for ref, v := range byTo {
+		to := t.peers.Of(ref)
+		if !t.wants(to) || !called(to, t.query.To) {
+			continue
+		}
+		row := Row{To: to, State: HasNumbers, Numbers: numbersOf(v, t.seconds)}
+		if *v == (Values{}) {
+			row.State, row.Reason, row.Detail = t.callersOf(ref)
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// callersOf says whether nobody called something, or nobody who could was read.
+func (t *rows) callersOf(ref snapshot.Ref) (state State, reason Reason, detail string) {
+	clusters := t.seenFrom(ref)
+	all, without := 0, 0
+	for _, w := range t.State.Plan.Workloads {
+		if k := w.Spec.Kubernetes; k == nil || !clusters[k.Controller.ClusterName] {
+			continue
+		}
+		at := t.covered[snapshot.RefOf(snapshot.Workload, w)]
+		if at == nil || at.reason == NoPods {
+			continue
+		}
+		if all++; at.read == 0 {
+			without++
+			if reason == "" || at.reason < reason {
+				reason, detail = at.reason, at.detail
+			}
+		}
+	}
+	switch {
+	case without == 0:
+		return NoTraffic, "", ""
+	case without == all:
+		return NoData, reason, detail
+	}
+	return NoTraffic, reason, fmt.Sprintf("of %s that may call it, %d have no data", snapshot.Count(all, "workload"), without)
+}
+
+// seenFrom are the clusters whose workloads can call something.
+func (t *rows) seenFrom(ref snapshot.Ref) map[string]bool {
+	out := map[string]bool{t.peers.Of(ref).Cluster: true}
+	if d := t.planned[ref]; d != nil && d.Federation != nil {
+		for _, m := range d.Federation.To {
+			out[m.Cluster] = true
+		}
+	}
+	for _, v := range t.State.Plan.VirtualDestinations {
+		if v.Ref == ref {
+			for _, view := range v.Views {
+				out[view.Mesh.Cluster] = true
+			}
+		}
+	}
+	return out
+}
+
+// workloads are all, with the requests that they get.
+func (t *rows) workloads() []Row {
+	calls := map[snapshot.Ref]bool{}
+	for key := range t.sums {
+		calls[key.From] = true
+	}
+	var out []Row
+	for _, w := range t.State.Plan.Workloads {
+		ref := snapshot.RefOf(snapshot.Workload, w)
+		to := workloadPeer(ref, w)
+		if !t.wants(to) || !called(to, t.query.To) || !called(to, t.query.From) {
+			continue
+		}
+		at, v := t.covered[ref], t.sums[Key{To: ref}]
+		row := Row{To: to, State: HasNumbers}
+		switch {
+		case v != nil:
+			row.Numbers = numbersOf(v, t.seconds)
+		case calls[ref]: // it has none, but its callees have
+		case at == nil:
+			row.State, row.Reason = NoData, NotYet
+		case at.read == 0:
+			row.State, row.Reason, row.Detail = NoData, at.reason, at.detail
+		default:
+			row.State = NoTraffic
+		}
+		if at != nil && at.read > 0 && at.read < at.proxies {
+			row.Reason, row.Detail = at.reason, fmt.Sprintf("%d of %d proxies were read", at.read, at.proxies)
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// sortRows orders rows. Those without numbers come last, those without data before those without traffic.
+func sortRows(rows []Row, by string) {
+	rank := map[State]int{HasNumbers: 0, NoData: 1, NoTraffic: 2}
+	of := func(p *float64, none float64) float64 {
+		if p == nil {
+			return none
+		}
+		return *p
+	}
+	first := func(*Row, *Row) int { return 0 }
+	switch by {
+	case "name":
+		first = compareNames
+	case "rps":
+		first = func(a, b *Row) int { return cmp.Compare(b.Requests, a.Requests) }
+	case "retries":
+		first = func(a, b *Row) int { return cmp.Compare(b.Retries, a.Retries) }
+	case "p50":
+		first = func(a, b *Row) int { return cmp.Compare(of(b.P50, -1), of(a.P50, -1)) }
+	case "p95":
+		first = func(a, b *Row) int { return cmp.Compare(of(b.P95, -1), of(a.P95, -1)) }
+	case "p99":
+		first = func(a, b *Row) int { return cmp.Compare(of(b.P99, -1), of(a.P99, -1)) }
+	}
+	slices.SortFunc(rows, func(a, b Row) int {
+		if c := cmp.Compare(rank[a.State], rank[b.State]); c != 0 && by != "name" {
+			return c
+		}
+		return cmp.Or(first(&a, &b), cmp.Compare(of(a.Success, math.Inf(1)), of(b.Success, math.Inf(1))), cmp.Compare(b.Requests, a.Requests), compareNames(&a, &b))
+	})
+}
+
+func compareNames(a, b *Row) int {
+	of := func(p *Peer) Peer {
+		if p == nil {
+			return Peer{}
+		}
+		return *p
+	}
+	x, y := of(a.From), of(b.From)
+	return cmp.Or(
+		strings.Compare(a.To.Name, b.To.Name), strings.Compare(a.To.Namespace, b.To.Namespace), strings.Compare(a.To.Cluster, b.To.Cluster), cmp.Compare(a.Port, b.Port),
+		strings.Compare(a.Subset, b.Subset), strings.Compare(x.Name, y.Name), strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Cluster, y.Cluster),
+	)
+}
