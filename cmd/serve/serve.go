@@ -3,6 +3,7 @@ package serve
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/serve"
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/telemetry"
 )
 
 // Options of the command.
@@ -44,7 +46,8 @@ instances run against one management cluster, one of them works and the others
 stand by.
 
 The address of --metrics-bind serves /metrics, /healthz and /readyz to everyone
-who can reach it.
+who can reach it, and /traffic: what the proxies of workloads count, where the
+account of meshctl serve may read them; see meshctl top.
 
 Agents of clusters whose API server cannot be reached dial the address of
 --relay-bind; see meshctl agent --relay-server. All instances accept them, and
@@ -126,11 +129,18 @@ func serveRun(ctx context.Context, opts *Options) error {
 		}
 		relay = &serve.Relay{Bind: opts.RelayBind, Advertise: opts.RelayAdvertise, Identify: agents(names, log)}
 	}
+	var proxies telemetry.Telemetry
 	return serve.Run(ctx, serve.Options{
 		Relay:      relay,
 		Management: config, Namespace: opts.Namespace, MetricsBind: opts.MetricsBind, DebugBind: opts.DebugBind,
 		LeaderElect: opts.LeaderElect, LeaseDuration: opts.LeaseDuration, RefuseIntersecting: opts.DisallowIntersecting,
 		Log: log, UserAgent: "meshctl/" + opts.Version, Version: opts.Version,
-		Runnables: []serve.Runnable{{Name: "certificates", Run: certificates}},
+		Pages: map[string]http.Handler{telemetry.Path: &proxies},
+		Runnables: []serve.Runnable{
+			{Name: "certificates", Run: certificates},
+			{Name: "telemetry", Run: func(ctx context.Context, t serve.LeaderContext) error {
+				return proxies.Run(ctx, telemetry.Options{State: t.State, Clusters: t.Clusters, Metrics: t.Metrics, Log: t.Log})
+			}},
+		},
 	})
 }

@@ -78,15 +78,24 @@ func get(transport http.RoundTripper, request *http.Request, limit int64) ([]byt
 // MayForward reports whether the user of a configuration may forward ports of a pod (Kubernetes: create pods/portforward); true if that
 // cannot be asked. A connection that is refused for that fails with an error that does not say so to programs.
 func MayForward(ctx context.Context, config *rest.Config, namespace, pod string) bool {
+	allowed, err := AskForward(ctx, config, namespace, pod)
+	return err != nil || allowed
+}
+
+// AskForward asks the API server whether the user of a configuration may forward ports of a pod; without names, of all pods.
+func AskForward(ctx context.Context, config *rest.Config, namespace, pod string) (bool, error) {
 	client, err := NewClientset(config)
 	if err != nil {
-		return true
+		return false, err
 	}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 		Verb: "create", Resource: "pods", Subresource: "portforward", Namespace: namespace, Name: pod,
 	}}}
 	answer, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-	return err != nil || answer.Status.Allowed
+	if err != nil {
+		return false, err
+	}
+	return answer.Status.Allowed, nil
 }
 
 // dialPod connects to a pod by way of its API server: over a WebSocket, or by SPDY where the server has none for it.

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,23 +29,25 @@ type health struct {
 	waiting func() string
 	// unread says why the management cluster cannot be read; empty if it can.
 	unread func() string
+	// pages are those of the Options.
+	pages map[string]http.Handler
 }
 
 // handler serves the endpoints that anyone may read: they have no contents of
 // objects.
 func (h *health) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", index)
+	paths := append([]string{"/metrics", "/healthz", "/readyz"}, slices.Sorted(maps.Keys(h.pages))...)
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, strings.Join(paths, "\n")) })
+	for path, page := range h.pages {
+		mux.Handle("GET "+path, page)
+	}
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		promhttp.HandlerFor(h.metrics(), promhttp.HandlerOpts{}).ServeHTTP(w, r)
 	})
 	mux.HandleFunc("GET /healthz", h.healthz)
 	mux.HandleFunc("GET /readyz", h.readyz)
 	return mux
-}
-
-func index(w http.ResponseWriter, _ *http.Request) {
-	writeText(w, http.StatusOK, "/metrics\n/healthz\n/readyz")
 }
 
 func writeText(w http.ResponseWriter, code int, text string) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"time"
 
@@ -52,6 +53,8 @@ type Options struct {
 	Runnables []Runnable
 	// Relay lets agents dial this process; nil lets none.
 	Relay *Relay
+	// Pages are served beside metrics and health, by path. They are for whoever reaches those, and say no more than they do.
+	Pages map[string]http.Handler
 	// OnListen, if set, is called with the addresses of metrics and health and of the
 	// debug endpoints; nil for what is not served.
 	OnListen func(metrics, debug net.Addr)

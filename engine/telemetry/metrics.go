@@ -1,0 +1,187 @@
+package telemetry
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/traffic"
+)
+
+// maxSeries bounds the time series of edges. Beyond it, edges lose their subset, and then their source.
+const maxSeries = 100_000
+
+// collector has the numbers of the edges. They begin at 0 when this process begins to lead, and an edge of which nothing came for 15
+// minutes ends; Prometheus takes both for the restart of a counter.
+type collector struct {
+	term                                           *term
+	requests, failures, retries, sent, received    *prometheus.Desc
+	duration, edges, folded, proxies, merged, lack *prometheus.Desc
+}
+
+// series are the labels of an edge.
+type series [8]string
+
+var edgeLabels = []string{
+	"source_cluster", "source_namespace", "source_workload", "destination_cluster", "destination_namespace", "destination_service", "destination_port", "destination_subset",
+}
+
+func (t *term) register(r prometheus.Registerer) error {
+	t.reads = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "meshctl", Name: "telemetry_reads_total", Help: "Readings of proxies, by cluster and result: ok, or the reason why there was none.",
+	}, []string{"cluster", "result"})
+	if err := r.Register(t.reads); err != nil {
+		return err
+	}
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("meshctl_"+name, help, labels, nil)
+	}
+	with := func(label string) []string { return append(edgeLabels[:len(edgeLabels):len(edgeLabels)], label) }
+	return r.Register(&collector{
+		term:     t,
+		requests: desc("requests_total", "Requests that workloads sent, by the class of their last answer; none had no answer.", with("response_class")...),
+		failures: desc("request_failures_total", "Failures of requests and connections, by reason.", with("reason")...),
+		retries:  desc("request_retries_total", "Attempts after the first one.", edgeLabels...),
+		sent:     desc("tcp_sent_bytes_total", "Bytes that workloads sent.", edgeLabels...),
+		received: desc("tcp_received_bytes_total", "Bytes that workloads received.", edgeLabels...),
+		duration: desc("request_duration_milliseconds", "Time until the answer, as callers see it.", "source_cluster", "destination_cluster", "destination_namespace", "destination_service"),
+		edges:    desc("telemetry_edges", "Edges between workloads and destinations of the last 15 minutes."),
+		folded:   desc("telemetry_others_total", "Edges that became one with those of other callers of the same destination, as there were too many."),
+		proxies:  desc("telemetry_proxies", "Proxies by cluster and by what became of their last reading: ok, or the reason why there was none.", "cluster", "result"),
+		merged:   desc("telemetry_merged", "What edges have lost so that there are not too many time series: 0 nothing, 1 their subset, 2 their source, too."),
+		lack:     desc("telemetry_since_timestamp_seconds", "Since when this process counts."),
+	})
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.requests, c.failures, c.retries, c.sent, c.received, c.duration, c.edges, c.folded, c.proxies, c.merged, c.lack} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(out chan<- prometheus.Metric) {
+	t := c.term
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	gauge := func(d *prometheus.Desc, n float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, n, labels...)
+	}
+	gauge(c.edges, float64(t.ring.Edges()))
+	gauge(c.lack, float64(t.ring.Since().Unix()))
+	out <- prometheus.MustNewConstMetric(c.folded, prometheus.CounterValue, float64(t.ring.Folded()))
+	type result struct{ cluster, result string }
+	results := map[result]int{}
+	for proxy, status := range t.status {
+		is := "ok"
+		if status.Reason != "" {
+			is = string(status.Reason)
+		}
+		results[result{proxy.Cluster, is}]++
+	}
+	for r, n := range results {
+		gauge(c.proxies, float64(n), r.cluster, r.result)
+	}
+	if t.state == nil {
+		return
+	}
+	byEdge, level := t.series()
+	gauge(c.merged, float64(level))
+	c.collectEdges(out, byEdge)
+	c.collectDurations(out, byEdge)
+}
+
+// series adds up the edges by their labels, with as many of those as there may be series.
+func (t *term) series() (byEdge map[series]*traffic.Values, level int) {
+	for level = 0; ; level++ {
+		byEdge, n := map[series]*traffic.Values{}, 0
+		t.ring.Totals(func(key traffic.Key, v *traffic.Values) {
+			if key.Serves() {
+				return
+			}
+			at := t.labels(key, level)
+			if byEdge[at] == nil {
+				byEdge[at] = &traffic.Values{}
+			}
+			byEdge[at].Add(v)
+		})
+		for _, v := range byEdge {
+			for m := range snapshot.Latency {
+				if v.Of(m) > 0 {
+					n++
+				}
+			}
+		}
+		if n <= maxSeries || level == 2 {
+			return byEdge, level
+		}
+	}
+}
+
+func (t *term) labels(key traffic.Key, level int) (out series) {
+	if level < 2 {
+		from := t.peers.Of(key.From)
+		out[0], out[1], out[2] = from.Cluster, from.Namespace, from.Name
+	}
+	to := t.peers.Of(key.To)
+	out[3], out[4], out[5] = to.Cluster, to.Namespace, to.Name
+	if key.Port != 0 {
+		out[6] = strconv.FormatUint(uint64(key.Port), 10)
+	}
+	if level < 1 {
+		out[7] = key.Subset
+	}
+	return out
+}
+
+func (c *collector) collectEdges(out chan<- prometheus.Metric, byEdge map[series]*traffic.Values) {
+	for at, v := range byEdge {
+		for m := range snapshot.Latency {
+			n := v.Of(m)
+			d, labels := c.requests, at[:]
+			switch {
+			case n == 0:
+				continue
+			case m.Requests():
+				labels = append(labels[:len(at):len(at)], m.String())
+			case m.Failure():
+				d, labels = c.failures, append(labels[:len(at):len(at)], m.String())
+			case m == snapshot.Retried:
+				d = c.retries
+			case m == snapshot.SentBytes:
+				d = c.sent
+			case m == snapshot.ReceivedBytes:
+				d = c.received
+			default:
+				continue
+			}
+			out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+		}
+	}
+}
+
+// collectDurations adds up the latencies by destination and the cluster of the callers. Proxies do not say their sum in a form that adds
+// up exactly; it is left at 0.
+func (c *collector) collectDurations(out chan<- prometheus.Metric, byEdge map[series]*traffic.Values) {
+	byDestination := map[[4]string]*traffic.Values{}
+	for at, v := range byEdge {
+		key := [4]string{at[0], at[3], at[4], at[5]}
+		if byDestination[key] == nil {
+			byDestination[key] = &traffic.Values{}
+		}
+		byDestination[key].Add(v)
+	}
+	for at, v := range byDestination {
+		below, upTo := uint64(0), map[float64]uint64{}
+		for i, n := range v.Latency() {
+			if below += n; i < len(traffic.Bounds) {
+				upTo[traffic.Bounds[i]] = below
+			}
+		}
+		if below > 0 {
+			out <- prometheus.MustNewConstHistogram(c.duration, below, 0, upTo, at[:]...)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package telemetry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/traffic"
+)
+
+// Path is that of the page with a report, beside the metrics.
+const Path = "/traffic"
+
+// MinWindow is the shortest window of a report: a shorter one may have no reading of a proxy in it.
+const MinWindow = 30 * time.Second
+
+// Telemetry has what the proxies count, while this process leads. The zero value is ready.
+type Telemetry struct{ current atomic.Pointer[term] }
+
+// Options are what a Telemetry works with while this process leads.
+type Options struct {
+	// State is the latest translation; nil before the first.
+	State func() *snapshot.State
+	// Clusters are the connections to the registered clusters whose API server is dialled, by name.
+	Clusters func() map[string]*rest.Config
+	Metrics  prometheus.Registerer
+	Log      *slog.Logger
+
+	// every is the time between two readings of a proxy; the default if zero.
+	every time.Duration
+	// get and allowed replace what asks API servers, in tests of what follows from their answers.
+	get     func(ctx context.Context, config *rest.Config, namespace, pod string, port uint32, path string, limit int64) ([]byte, error)
+	allowed func(ctx context.Context, config *rest.Config) (bool, error)
+}
+
+// term is what is known since this process leads.
+type term struct {
+	Options
+	reads *prometheus.CounterVec
+
+	mu     sync.Mutex // guards what follows
+	book   *traffic.Book
+	ring   *traffic.Ring
+	status map[traffic.Proxy]traffic.Status
+	// names and peers are those of state.
+	names *traffic.Names
+	peers traffic.Peers
+	state *snapshot.State
+	// rights are when and whether proxies of a cluster may be read.
+	rights map[string]right
+}
+
+// Run reads proxies until ctx ends. What was counted before is forgotten: nobody knows what happened since.
+func (t *Telemetry) Run(ctx context.Context, o Options) error {
+	now := newTerm(o, time.Now())
+	if err := now.register(o.Metrics); err != nil {
+		return fmt.Errorf("telemetry: registering metrics: %w", err)
+	}
+	t.current.Store(now)
+	defer t.current.Store(nil)
+	now.run(ctx)
+	return nil
+}
+
+// ServeHTTP answers with a report, as JSON. Parameters are the fields of traffic.Query.
+func (t *Telemetry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	fail := func(code int, text string) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		http.Error(w, text, code)
+	}
+	query, err := parseQuery(r.URL.Query())
+	if err != nil {
+		fail(http.StatusBadRequest, err.Error())
+		return
+	}
+	now := t.current.Load()
+	if now == nil {
+		fail(http.StatusServiceUnavailable, "this instance of meshctl serve does not lead, and counts nothing; ask the one that does")
+		return
+	}
+	report := now.report(time.Now(), query)
+	if report == nil {
+		fail(http.StatusServiceUnavailable, "meshctl serve has not translated yet; try again")
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(report) // an error means that the client is gone
+}
+
+// Parameters are a query as those of the page.
+func Parameters(q traffic.Query) url.Values {
+	out := url.Values{"by": {string(q.By)}, "window": {q.Window.String()}}
+	for name, value := range map[string]string{"from": q.From, "to": q.To, "cluster": q.Cluster, "namespace": q.Namespace, "sort": q.Sort} {
+		if value != "" {
+			out.Set(name, value)
+		}
+	}
+	return out
+}
+
+func parseQuery(v url.Values) (traffic.Query, error) {
+	q := traffic.Query{
+		By: traffic.By(v.Get("by")), Window: traffic.Kept, From: v.Get("from"), To: v.Get("to"),
+		Cluster: v.Get("cluster"), Namespace: v.Get("namespace"), Sort: v.Get("sort"),
+	}
+	if text := v.Get("window"); text != "" {
+		window, err := time.ParseDuration(text)
+		if err != nil || window < MinWindow || window > traffic.Kept {
+			return q, fmt.Errorf("window %q: want a duration from %s to %s", text, MinWindow, traffic.Kept)
+		}
+		q.Window = window
+	}
+	switch q.By {
+	case "":
+		q.By = traffic.ByDestination
+	case traffic.ByDestination, traffic.ByWorkload, traffic.ByEdge:
+	default:
+		return q, fmt.Errorf("by %q: want %s, %s or %s", q.By, traffic.ByDestination, traffic.ByWorkload, traffic.ByEdge)
+	}
+	if q.Sort != "" && !slices.Contains(traffic.Sorts, q.Sort) {
+		return q, fmt.Errorf("sort %q: want one of %s", q.Sort, strings.Join(traffic.Sorts, ", "))
+	}
+	return q, nil
+}
+
+// report answers a query; nil before the first translation.
+func (t *term) report(now time.Time, q traffic.Query) *traffic.Report {
+	state := t.State()
+	if state == nil {
+		return nil
+	}
+	survey := traffic.Look(state)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ring.Report(now, &traffic.Context{State: state, Survey: survey, Status: t.status, Fresh: now.Add(-3 * t.every)}, q)
+}
