@@ -70,14 +70,20 @@ func newClient(c *Credential, userAgent string, accept func(string, types.UID) e
 		dial = around(dial)
 	}
 	transport := newTransport(tlsConfig, dial)
+	upgrading := newUpgradingTransport(tlsConfig, func(ctx context.Context, network, address string) (net.Conn, error) {
+		return transport.DialContext(ctx, network, address)
+	})
 	token := &atomic.Pointer[string]{}
 	token.Store(&c.Token)
 	client := &Client{
 		transport: transport,
 		token:     token,
 		Config: &rest.Config{
-			Host:      c.Server,
-			Transport: &bearer{token: token, base: kube.Metered(kube.RefuseRedirects(transport), c.Server, kube.NewBudget(kube.Bounds{}))},
+			Host: c.Server,
+			Transport: &bearer{
+				token: token, base: kube.Metered(kube.RefuseRedirects(transport), c.Server, kube.NewBudget(kube.Bounds{})),
+				upgrading: kube.RefuseRedirects(upgrading),
+			},
 			UserAgent: userAgent,
 			// The priority and fairness of the API server limits requests.
 			QPS: -1,
@@ -116,6 +122,15 @@ func newTransport(tlsConfig *tls.Config, dial func(context.Context, string, stri
 	}
 }
 
+// newUpgradingTransport dials as another transport does, for requests that turn a connection into another one. HTTP/2 has no such.
+func newUpgradingTransport(tlsConfig *tls.Config, dial dialFunc) *http.Transport {
+	return &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: dial, TLSClientConfig: tlsConfig.Clone(),
+		TLSHandshakeTimeout: dialTimeout, ResponseHeaderTimeout: headerTimeout, DisableKeepAlives: true,
+		TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},
+	}
+}
+
 // setToken makes every later request send the new token.
 func (c *Client) setToken(token string) { c.token.Store(&token) }
 
@@ -126,6 +141,13 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 type bearer struct {
 	token *atomic.Pointer[string]
 	base  http.RoundTripper
+	// upgrading is below Upgrading; nil without it.
+	upgrading http.RoundTripper
+}
+
+// Upgrading implements kube.Upgrading.
+func (b *bearer) Upgrading() http.RoundTripper {
+	return &bearer{token: b.token, base: b.upgrading}
 }
 
 // RoundTrip implements http.RoundTripper.

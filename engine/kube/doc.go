@@ -4,7 +4,7 @@
 //	client.go    a client without limits of its own, and paths of kinds
 //	clientset.go typed clients of the API groups that are used
 //	lister.go    listing and watching a kind, which the server may not serve
-//	forward.go   pages of what pods serve, by port-forward
+//	forward.go   pages of what pods serve, by port-forward; upgrade.go is its connection where a transport is given
 //	silence.go   watches that deliver nothing
 //	bounds.go    what one server may send, and make its reader hold
 //	budget.go    what is counted for that, before it takes memory

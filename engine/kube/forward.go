@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -98,6 +99,19 @@ func AskForward(ctx context.Context, config *rest.Config, namespace, pod string)
 	return answer.Status.Allowed, nil
 }
 
+// Account is the name by which an API server knows the user of a configuration; empty if it does not say.
+func Account(ctx context.Context, config *rest.Config) string {
+	client, err := NewClientset(config)
+	if err != nil {
+		return ""
+	}
+	answer, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return ""
+	}
+	return answer.Status.UserInfo.Username
+}
+
 // dialPod connects to a pod by way of its API server: over a WebSocket, or by SPDY where the server has none for it.
 func dialPod(ctx context.Context, config *rest.Config, namespace, pod string) (httpstream.Connection, error) {
 	client, err := NewClientset(config)
@@ -105,6 +119,9 @@ func dialPod(ctx context.Context, config *rest.Config, namespace, pod string) (h
 		return nil, err
 	}
 	url := client.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()
+	if upgrading := upgradingOf(config.Transport); upgrading != nil {
+		return upgrade(ctx, upgrading, url)
+	}
 	tunnel, err := portforward.NewSPDYOverWebsocketDialerForStreaming(url, config)
 	if err != nil {
 		return nil, err
