@@ -48,6 +48,9 @@ func newTerm(o Options, now time.Time) *term {
 			return kube.AskForward(ctx, config, "", "")
 		}
 	}
+	if o.account == nil {
+		o.account = kube.Account
+	}
 	return &term{
 		Options: o, book: traffic.NewBook(now), ring: traffic.NewRing(now, traffic.MaxEdges),
 		status: map[traffic.Proxy]traffic.Status{}, rights: map[string]right{},
@@ -180,6 +183,9 @@ func (t *term) may(ctx context.Context, name string, config *rest.Config) (reaso
 		return traffic.Unreachable, clip(kube.Text(err)) // asked again in the next round
 	case !allowed:
 		now.reason = traffic.NotAllowed
+		if account := t.account(ctx, config); account != "" {
+			now.detail = "its account is " + account
+		}
 	}
 	if now.reason != known.reason || known.config == nil {
 		t.Log.Info("whether what proxies count is read", "cluster", name, "read", now.reason == "", "reason", now.reason.String())

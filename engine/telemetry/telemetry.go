@@ -40,9 +40,10 @@ type Options struct {
 
 	// every is the time between two readings of a proxy; the default if zero.
 	every time.Duration
-	// get and allowed replace what asks API servers, in tests of what follows from their answers.
+	// get, allowed and account replace what asks API servers, in tests of what follows from their answers.
 	get     func(ctx context.Context, config *rest.Config, namespace, pod string, port uint32, path string, limit int64) ([]byte, error)
 	allowed func(ctx context.Context, config *rest.Config) (bool, error)
+	account func(ctx context.Context, config *rest.Config) string
 }
 
 // term is what is known since this process leads.

@@ -44,7 +44,7 @@ const slack = 3 * time.Second
 // the proxy started after the book began: then all of it came since. Readings of one proxy have to be in their order.
 func (b *Book) Take(p Proxy, at time.Time, r *Reading) []Came {
 	var started time.Time
-	if r.Uptime > 0 {
+	if r.Uptime >= 0 {
 		started = at.Add(-r.Uptime)
 	}
 	a := b.accounts[p]

@@ -23,7 +23,7 @@ type Target struct {
 
 // Reading is what a proxy said at one time, since it started.
 type Reading struct {
-	// Uptime is how long the proxy has been running, in whole seconds; 0 if it does not say.
+	// Uptime is how long the proxy has been running, in whole seconds; negative if it does not say.
 	Uptime time.Duration
 	// Refused is how many lines were not understood, and Overflow whether there were more targets than may be.
 	Refused  int
@@ -62,11 +62,11 @@ const (
 
 // Read reads the page of a proxy. An error says that it is no such page.
 func Read(text []byte, names *snapshot.ProxyStats) (*Reading, error) {
-	r := &Reading{clusters: map[Target]*Values{}, owned: map[Target]*Values{}}
+	r := &Reading{Uptime: -1, clusters: map[Target]*Values{}, owned: map[Target]*Values{}}
 	r.Refused = samples(text, func(name []byte) bool {
 		return bytes.HasPrefix(name, []byte(ofClusters)) || bytes.HasPrefix(name, []byte(ofHTTP)) || string(name) == uptime || names.Own != nil
 	}, func(s *sample) { r.take(s, names) })
-	if r.Uptime == 0 && !r.counts && r.both == (Values{}) && len(bytes.TrimSpace(text)) > 0 && !bytes.HasPrefix(text, []byte("#")) {
+	if r.Uptime < 0 && !r.counts && r.both == (Values{}) && len(bytes.TrimSpace(text)) > 0 && !bytes.HasPrefix(text, []byte("#")) {
 		return nil, errors.New("want statistics in Prometheus' text format; check that the port of the pod is that of its proxy")
 	}
 	for _, of := range []map[Target]*Values{r.clusters, r.owned} {
