@@ -3,10 +3,8 @@ package describe
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/explain"
@@ -28,40 +26,6 @@ func list(opts *Options, index *explain.Index) error {
 			_, err := fmt.Fprintf(opts.Streams.Err, "No %s found.\n", strings.ToLower(opts.Kind.String()))
 			return err
 		}
-		return paint(opts, table).Print(out)
+		return cmdutil.FitTable(opts.Streams, opts.Output.Format, table, opts.Now()).Print(out)
 	})
-}
-
-// paint makes text of a table: on a terminal just the columns for which there is room.
-func paint(opts *Options, t explain.Table) *cmdutil.Table {
-	now := opts.Now()
-	rows := make([][]string, len(t.Rows))
-	widths := make([]int, len(t.Columns))
-	for i, c := range t.Columns {
-		widths[i] = len(c.Title)
-	}
-	for i, row := range t.Rows {
-		rows[i] = make([]string, len(row.Cells))
-		for j, cell := range row.Cells {
-			rows[i][j] = t.Columns[j].Spell(cell, now)
-			widths[j] = max(widths[j], utf8.RuneCountInString(rows[i][j]))
-		}
-	}
-	room := opts.Streams.Width
-	if !opts.Streams.OutTTY || opts.Output.Format == cmdutil.FormatWide {
-		room = math.MaxInt
-	}
-	out := &cmdutil.Table{}
-	chosen := explain.Fit(t.Columns, widths, cmdutil.TableGap, room)
-	for _, i := range chosen {
-		out.Header = append(out.Header, t.Columns[i].Title)
-	}
-	for _, row := range rows {
-		cells := make([]string, len(chosen))
-		for at, i := range chosen {
-			cells[at] = row[i]
-		}
-		out.Add(cells...)
-	}
-	return out
 }
