@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/meshctl/meshctl/demo/manifests"
 )
 
 func (u *up) kubeconfig() string { return filepath.Join(u.opts.Dir, kubeconfigFile) }
@@ -24,8 +27,23 @@ func (u *up) register(ctx context.Context) error {
 
 func (u *up) registerOne(ctx context.Context, c Cluster, flags ...string) error {
 	u.opts.Progress.Note("%s", c.Name())
-	return u.meshctl(ctx, append([]string{"cluster", "register", c.Name(), "--kubeconfig", u.kubeconfig(),
-		"--remote-context", c.Context(), "--mgmt-context", u.clusters[0].Context()}, flags...)...)
+	if err := u.meshctl(ctx, append([]string{"cluster", "register", c.Name(), "--kubeconfig", u.kubeconfig(),
+		"--remote-context", c.Context(), "--mgmt-context", u.clusters[0].Context()}, flags...)...); err != nil {
+		return err
+	}
+	// What is reached through its agent, meshctl serve does not read.
+	if slices.Contains(flags, "--relay") {
+		return nil
+	}
+	client, err := c.Client()
+	if err != nil {
+		return err
+	}
+	namespace := planeNamespace
+	if c == u.clusters[0] {
+		namespace = agentNamespace // in the management cluster, registration keeps apart from the management plane
+	}
+	return client.ApplyYAML(ctx, manifests.ReadProxies(namespace, c.Name()))
 }
 
 // meshctl runs the binary; its error contains stderr.

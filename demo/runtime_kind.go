@@ -22,6 +22,7 @@ import (
 // Where meshctl runs in the management cluster, as `meshctl install` has it.
 const (
 	planeNamespace  = "gloo-mesh"
+	agentNamespace  = "gloo-mesh-agent"
 	serveDeployment = "meshctl"
 )
 

@@ -145,6 +145,11 @@ func (u *up) writeNextCommands(out io.Writer) error {
 	}
 	if u.state.NoProxies == "" {
 		lines = append(lines, [2]string{meshctl + " demo call productpage-v1 http://reviews:9080 --watch" + dir, "requests; edit a policy and see them move"})
+		server := ""
+		if u.state.Metrics != "" {
+			server = " --server http://" + u.state.Metrics
+		}
+		lines = append(lines, [2]string{meshctl + " top" + server, "what requests do: rates, failures, latencies"})
 	}
 	for _, line := range lines {
 		_, _ = fmt.Fprintf(table, "  %s\t# %s\n", line[0], line[1])

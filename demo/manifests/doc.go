@@ -20,6 +20,12 @@ func IstioOperator() []byte { return read("istio-operator.yaml") }
 // OSM returns the objects of Open Service Mesh, except for its CRDs.
 func OSM() []byte { return read("osm.yaml") }
 
+// ReadProxies returns what lets the account of meshctl serve, namespace and name, read what the proxies of its cluster count.
+func ReadProxies(namespace, account string) []byte {
+	text := bytes.ReplaceAll(read("read-proxies.yaml"), []byte("NAMESPACE"), []byte(namespace))
+	return bytes.ReplaceAll(text, []byte("ACCOUNT"), []byte(account))
+}
+
 // Bookinfo returns the application of one cluster: "cluster-1" or "cluster-2".
 func Bookinfo(cluster string) ([]byte, error) {
 	data, err := files.ReadFile("bookinfo-" + cluster + ".yaml")

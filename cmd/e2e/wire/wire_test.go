@@ -60,6 +60,16 @@ func TestPolicies(t *testing.T) {
 	})
 }
 
+// TestTraffic compares what proxies count with what was sent.
+func TestTraffic(t *testing.T) {
+	shard.Only(t, shard.Wire)
+	t.Parallel()
+	wire(t, []wireCase{
+		{"requests are counted", counted},
+		{"no right, no data", notCounted},
+	})
+}
+
 // TestTrust replaces pods, certificates and roots.
 func TestTrust(t *testing.T) {
 	shard.Only(t, shard.WireTrust)
