@@ -101,3 +101,18 @@ func TestEndpoints(t *testing.T) {
 		})
 	}
 }
+
+// TestPages are served beside the metrics, and listed.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	h := healthOf(nil, false, "")
+	h.pages = map[string]http.Handler{"/traffic": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { writeText(w, http.StatusTeapot, r.URL.RawQuery) })}
+	for path, want := range map[string]string{"/": "/metrics\n/healthz\n/readyz\n/traffic\n", "/traffic?by=edges": "by=edges\n"} {
+		w := httptest.NewRecorder()
+		h.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		assert.Equal(t, want, w.Body.String())
+	}
+	w := httptest.NewRecorder()
+	h.handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/traffic", nil))
+	assert.Equal(t, http.StatusMethodNotAllowed, w.Code)
+}
