@@ -58,7 +58,7 @@ SOAK ?= 10m
 COUNT ?= 1
 
 # Packages with golden files; they take -update.
-GOLDEN := ./engine/offline ./cmd/demo ./cmd/describe ./cmd/install ./cmd/trust ./cmd ./tui
+GOLDEN := ./engine/offline ./cmd/demo ./cmd/describe ./cmd/install ./cmd/top ./cmd/trust ./cmd ./tui
 
 # The version of an image or a release, where it is not that of the commit; and the
 # platforms, where not all are wanted: PLATFORMS=linux/amd64,linux/arm64.
