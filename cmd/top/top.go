@@ -151,7 +151,7 @@ func run(ctx context.Context, o *Options) error {
 	for first := true; ; first = false {
 		report, err := o.ask(ctx)
 		if ctx.Err() != nil && !first {
-			return nil //nolint:nilerr // it was interrupted
+			return nil
 		}
 		if err != nil {
 			return err

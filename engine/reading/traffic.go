@@ -80,11 +80,11 @@ func (m Management) fromLeader(ctx context.Context, path string) ([]byte, error)
 	lease, err := client.CoordinationV1().Leases(m.Namespace).Get(ctx, cluster.LeaseName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("Lease %s/%s: there is none, so no meshctl serve leads; start one, or name another namespace with --namespace", m.Namespace, cluster.LeaseName) //nolint:staticcheck // a kind
+		return nil, fmt.Errorf("Lease %s/%s: there is none, so no meshctl serve leads; start one, or name another namespace with --namespace", m.Namespace, cluster.LeaseName)
 	case err != nil:
-		return nil, fmt.Errorf("Lease %s/%s: %w; meshctl serve can be named with --server", m.Namespace, cluster.LeaseName, err) //nolint:staticcheck // a kind
+		return nil, fmt.Errorf("Lease %s/%s: %w; meshctl serve can be named with --server", m.Namespace, cluster.LeaseName, err)
 	case lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "":
-		return nil, fmt.Errorf("Lease %s/%s: no meshctl serve holds it; start one", m.Namespace, cluster.LeaseName) //nolint:staticcheck // a kind
+		return nil, fmt.Errorf("Lease %s/%s: no meshctl serve holds it; start one", m.Namespace, cluster.LeaseName)
 	}
 	host, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
 	pod, err := client.CoreV1().Pods(m.Namespace).Get(ctx, host, metav1.GetOptions{})

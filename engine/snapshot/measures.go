@@ -74,8 +74,9 @@ type CountSide uint8
 const (
 	// NotCounted numbers are of neither side.
 	NotCounted CountSide = iota
-	// Calls are requests that the pod sends, and Serves those that it gets.
+	// Calls are requests that the pod sends.
 	Calls
+	// Serves are requests that the pod gets.
 	Serves
 )
 

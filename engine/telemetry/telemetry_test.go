@@ -138,6 +138,7 @@ func rows(r *traffic.Report) map[string]string {
 func TestRounds(t *testing.T) {
 	t.Parallel()
 	running(t, func(t *testing.T, f *fleet, of *Telemetry, registry *prometheus.Registry) {
+		t.Helper()
 		report, _, _ := ask(t, of, "?by=destinations")
 		assert.Equal(t, report.Proxies, report.Read)
 		require.Positive(t, report.Proxies)
@@ -171,6 +172,7 @@ func TestRounds(t *testing.T) {
 func TestWhatIsNotRead(t *testing.T) {
 	t.Parallel()
 	running(t, func(t *testing.T, f *fleet, of *Telemetry, _ *prometheus.Registry) {
+		t.Helper()
 		f.set(func() {
 			f.refused[enginetest.Cluster(1)] = true
 			f.fault = func(pod string) error {

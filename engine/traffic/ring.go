@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	// Kept is how long numbers are kept, and Point the time that one point of them is for.
-	Kept  = 15 * time.Minute
+	// Kept is how long numbers are kept.
+	Kept = 15 * time.Minute
+	// Point is the time that one point of them is for.
 	Point = 15 * time.Second
 	// MaxEdges bounds the edges of all clusters.
 	MaxEdges = 20_000
@@ -209,11 +210,4 @@ func (r *Ring) Totals(each func(Key, *Values)) {
 	for key, id := range r.ids {
 		each(key, &r.edges[id].total)
 	}
-}
-
-// sortKeys puts edges in one order.
-func sortKeys(keys []Key) {
-	slices.SortFunc(keys, func(a, b Key) int {
-		return cmp.Or(a.To.Compare(b.To), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Subset, b.Subset), a.From.Compare(b.From))
-	})
 }
