@@ -302,7 +302,8 @@ func (f *facts) report(d *decision) {
 	case f.blocked(d, writeStatus), f.after != writeObject && f.rests(d), f.disputed(d):
 		d.statusOnly = true
 	default:
-		d.step = step{verb: writeStatus, version: l.Version, wanted: digest, value: s.Value}
+		value, _ := mirror.Plain(s.Value) // get has done it
+		d.step = step{verb: writeStatus, version: l.Version, wanted: digest, value: l.Since.Date(value, f.now)}
 	}
 }
 

@@ -27,8 +27,8 @@ func ObjectDigest(labels, annotations map[string]string, spec any) Digest {
 	return digestOf(buf, spec)
 }
 
-// StatusDigest is the digest of a status.
-func StatusDigest(status any) Digest { return digestOf(nil, status) }
+// StatusDigest is the digest of a status, without the times of its conditions: see Transitions.
+func StatusDigest(status any) Digest { return digestOf(nil, snapshot.Undated(status)) }
 
 // sum digests prefix and value. No value is the same as an empty object.
 func digestOf(prefix []byte, value any) Digest {

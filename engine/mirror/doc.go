@@ -5,4 +5,5 @@
 //	link.go     the Link to a cluster: which connection is in use, and whether it gets answers
 //	wire.go     decoding objects to digests; project.go selects our fields
 //	digest.go   digests, by which objects are compared
+//	transitions.go  since when the conditions of a status are as they are
 package mirror

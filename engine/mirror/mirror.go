@@ -32,6 +32,8 @@ type Object struct {
 	Version uint64
 	// Spec and Status are the digests of what the management plane applied.
 	Spec, Status Digest
+	// Since says since when the conditions of its status are as they are; nil if it has none.
+	Since Transitions
 	// Created is in seconds since 1970, as API servers keep it.
 	Created int64
 	// Source is the cluster in which a discovered object was found. Of another object it

@@ -24,6 +24,7 @@ type Observed struct {
 	// ObjectMeta has no managed fields and no owners.
 	metav1.ObjectMeta
 	spec, status Digest
+	since        Transitions
 	// forged: the status has fields that are not ours.
 	Forged bool
 	// err is why the digests could not be computed; they are zero then, and differ
@@ -77,7 +78,7 @@ func (o *Observed) UnmarshalJSON(data []byte) error {
 	// An object without digests must not make the list of all others fail.
 	caught := kube.Catch(func() { o.err = o.computeDigests(m.ManagedFields, wire.Spec, wire.Status) })
 	if o.err = cmp.Or(caught, o.err); o.err != nil {
-		o.spec, o.status = Digest{}, Digest{}
+		o.spec, o.status, o.since = Digest{}, Digest{}, nil
 	}
 	o.Raw = slices.Clone(data) // the decoder reuses its own
 	return nil
@@ -115,6 +116,7 @@ func (o *Observed) computeStatus(ours Fields, status json.RawMessage) error {
 			return err
 		}
 	}
+	o.since = transitionsOf(all)
 	if o.Kind == snapshot.KubernetesCluster.Info().Kind {
 		o.status = StatusDigest(value)
 		return nil
@@ -138,7 +140,7 @@ func (l *observedList) DeepCopyObject() runtime.Object { return l }
 func (o *Observed) Object(kind snapshot.Kind, cluster string, plane snapshot.Plane) Object {
 	at, named := o.Labels[snapshot.ClusterLabel]
 	l := Object{
-		Version: version(o.ResourceVersion), Spec: o.spec, Status: o.status,
+		Version: version(o.ResourceVersion), Spec: o.spec, Status: o.status, Since: o.since,
 		Here:  named && at == cluster,
 		Going: o.DeletionTimestamp != nil, Created: o.CreationTimestamp.Unix(),
 	}

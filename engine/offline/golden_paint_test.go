@@ -91,7 +91,30 @@ func abridged(t *testing.T, value any, in *snapshot.Management) map[string]any {
 	abridge(t, status["appliedTrafficPolicies"], in.TrafficPolicies)
 	abridge(t, status["appliedAccessPolicies"], in.AccessPolicies)
 	abridge(t, []any{status["appliedVirtualMesh"]}, in.VirtualMeshes)
+	if list, some := status["conditions"].([]any); some {
+		status["conditions"] = conditionTexts(list, status["observedGeneration"])
+	}
 	return status
+}
+
+// conditionTexts are conditions by type: "True" for the usual reason, else with the reason and the message.
+func conditionTexts(conditions []any, generation any) map[string]string {
+	out := map[string]string{}
+	for _, element := range conditions {
+		c, _ := element.(map[string]any)
+		name, text := fmt.Sprint(c["type"]), fmt.Sprint(c["status"])
+		if reason := fmt.Sprint(c["reason"]); reason != name {
+			text += " " + reason
+		}
+		if message := fmt.Sprint(c["message"]); message != "" {
+			text += ": " + message
+		}
+		if !reflect.DeepEqual(c["observedGeneration"], generation) {
+			text += fmt.Sprintf(" (generation %v)", c["observedGeneration"])
+		}
+		out[name] = text
+	}
+	return out
 }
 
 func abridge[T interface {

@@ -62,7 +62,14 @@ func (o *Object) manifest() manifest {
 // YAML is the status with the name of its object, as one document without separator.
 func (s *Status) YAML() ([]byte, error) {
 	m := manifestOf(s.Ref)
-	m.Status = s.Value
+	data, err := json.Marshal(s.Value)
+	if err == nil {
+		err = json.Unmarshal(data, &m.Status)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the status of %s: write as YAML: %w", s.Ref, err)
+	}
+	m.Status = Undated(m.Status)
 	return marshal(s.Ref, m)
 }
 

@@ -6,6 +6,9 @@ import (
 	"reflect"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/virtualmesh"
@@ -142,7 +145,21 @@ func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluste
 		connection = connectionOf(o.Status.Connection, c.Relay)
 	}
 	return &snapshot.Status{
-		Ref:   snapshot.RefOf(snapshot.KubernetesCluster, o),
-		Value: &multiclusterv1alpha1.KubernetesClusterStatus{Status: []multiclusterv1alpha1.ClusterStatus{said}, Server: server, Connection: connection},
+		Ref: snapshot.RefOf(snapshot.KubernetesCluster, o),
+		Value: &multiclusterv1alpha1.KubernetesClusterStatus{
+			Status: []multiclusterv1alpha1.ClusterStatus{said}, Server: server, Connection: connection,
+			ObservedGeneration: o.Generation, Conditions: clusterConditions(o, c, &said),
+		},
 	}
+}
+
+// clusterConditions are those of a cluster. One that does not answer is asked again, and nobody need do anything.
+func clusterConditions(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluster, said *multiclusterv1alpha1.ClusterStatus) []metav1.Condition {
+	list := conditionList{generation: o.Generation}
+	ready := list.of(commonv1.ConditionReady)
+	if said.State != multiclusterv1alpha1.ClusterStateAccepted {
+		ready.fail(said.Reasons[0].Code, said.Message)
+	}
+	list.conclude(ready, said.State != multiclusterv1alpha1.ClusterStateFailed || c.Frozen() && len(said.Reasons) == 1)
+	return list.sorted()
 }

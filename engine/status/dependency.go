@@ -51,7 +51,7 @@ func dependencyStatus(p *snapshot.DependencyPlan, failures []snapshot.Failure) *
 	counts := &commonv1.Counts{Workloads: s.counts.Destinations, Problems: s.counts.Problems}
 	return &snapshot.Status{Ref: p.Ref, Value: &enterprisev1beta1.ServiceDependencyStatus{
 		ObservedGeneration: p.Dependency.Generation, State: s.state, Workloads: s.destinations,
-		Errors: s.errors, Warnings: s.warnings, Counts: counts,
+		Errors: s.errors, Warnings: s.warnings, Counts: counts, Conditions: s.causes.conditions(p.Dependency.Generation, s.state),
 	}}
 }
 

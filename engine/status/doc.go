@@ -5,6 +5,7 @@
 //	status.go              the Writer: all statuses, made again only where something changed
 //	issues.go              all issues of a translation
 //	summary.go             what all statuses have: state, errors, warnings, counts, and bounds
+//	conditions.go          the same as standard conditions
 //	policy.go              TrafficPolicies and AccessPolicies
 //	dependency.go          ServiceDependencies, and the Workloads they are in force on
 //	virtualdestination.go  VirtualDestinations, and which of them a mesh sees

@@ -22,12 +22,12 @@ func policyStatus(p *snapshot.PolicyPlan, failures []snapshot.Failure) *snapshot
 	case *networkingv1.TrafficPolicy:
 		out.Value = &networkingv1.TrafficPolicyStatus{
 			ObservedGeneration: policy.Generation, LastEnforcedGeneration: p.LastEnforced, State: s.state, Destinations: s.destinations, Workloads: workloads,
-			Errors: s.errors, Warnings: s.warnings, Counts: s.counts,
+			Errors: s.errors, Warnings: s.warnings, Counts: s.counts, Conditions: s.causes.conditions(policy.Generation, s.state),
 		}
 	case *networkingv1.AccessPolicy:
 		out.Value = &networkingv1.AccessPolicyStatus{
 			ObservedGeneration: policy.Generation, LastEnforcedGeneration: p.LastEnforced, State: s.state, Destinations: s.destinations, Workloads: workloads,
-			Errors: s.errors, Warnings: s.warnings, Counts: s.counts,
+			Errors: s.errors, Warnings: s.warnings, Counts: s.counts, Conditions: s.causes.conditions(policy.Generation, s.state),
 		}
 	}
 	return out

@@ -3,6 +3,8 @@ package status
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -83,10 +85,26 @@ func (s *settingsStatuses) update(m *snapshot.Management, dialects []*snapshot.D
 	s.from, s.dialects, s.kept, s.statuses = m, names, kept, nil
 	for _, o := range m.Settings {
 		status := &settingsv1.SettingsStatus{ObservedGeneration: o.Generation, State: commonv1.ApprovalStateAccepted}
-		for _, issue := range settingsIssues(m, o, dialects) {
+		issues := settingsIssues(m, o, dialects)
+		for _, issue := range issues {
 			status.Warnings = append(status.Warnings, clip(issue.Text()))
 		}
+		status.Conditions = settingsConditions(o, issues, virtualmesh.SettingsInForce(m) == o)
 		s.statuses = append(s.statuses, &snapshot.Status{Ref: snapshot.RefOf(snapshot.Settings, o), Value: status})
 	}
 	return keepEqual(before, s.statuses)
+}
+
+// settingsConditions tells, unlike the state, whether the Settings are those in force: issues say why not.
+func settingsConditions(o *settingsv1.Settings, issues []snapshot.Issue, inForce bool) []metav1.Condition {
+	list := conditionList{generation: o.Generation}
+	holds := list.of(commonv1.ConditionInForce)
+	if !inForce {
+		holds.fail(commonv1.ReasonNotInForce, issues[0].Text())
+		if issues[0].Cause.Kind == snapshot.Settings {
+			list.add(commonv1.ConditionConflicted, commonv1.ReasonNotInForce, issues[0].Text())
+		}
+	}
+	list.conclude(list.all(list.of(commonv1.ConditionAccepted), holds), false)
+	return list.sorted()
 }

@@ -36,6 +36,7 @@ type summary struct {
 	warnings     []string
 	counts       *commonv1.Counts
 	left         budget
+	causes       causes
 }
 
 // summarize sums up a policy: ACCEPTED if it is in force on all its targets, INVALID
@@ -45,6 +46,11 @@ func summarize(targets string, verdicts []snapshot.Verdict, issues []snapshot.Is
 	s := summary{state: commonv1.ApprovalStateAccepted, counts: &commonv1.Counts{Destinations: int32(len(verdicts))}, left: textBudget}
 	s.add(issues)
 	s.destinations, s.counts.Problems = targetStates(verdicts)
+	s.causes = causes{failures: failures, nouns: targets, targets: len(verdicts), accepted: len(verdicts) - int(s.counts.Problems)}
+	s.causes.note(issues)
+	for i := range verdicts {
+		s.causes.note(verdicts[i].Issues)
+	}
 	if len(s.errors) > 0 || s.counts.Problems > 0 {
 		s.state = commonv1.ApprovalStateInvalid
 	}

@@ -40,6 +40,9 @@ func virtualDestinationStatus(p *snapshot.VirtualDestinationPlan, failures []sna
 		if !verdict.Accepted && s.state == commonv1.ApprovalStateAccepted {
 			s.state = commonv1.ApprovalStateInvalid
 		}
+		if verdict.Accepted {
+			s.causes.accepted++
+		}
 		state := targetState(&verdict)
 		if len(status.Meshes) < maxListed && left.spend(textSize(state)) {
 			status.Meshes[view.Mesh.Ref.Key()] = state
@@ -72,7 +75,10 @@ func virtualDestinationStatus(p *snapshot.VirtualDestinationPlan, failures []sna
 		}
 		status.RequiredSubsets = append(status.RequiredSubsets, required)
 	}
+	s.causes.nouns, s.causes.targets = "meshes", len(p.Views)
+	s.causes.note(p.AllIssues())
 	status.State, status.Errors, status.Warnings = s.state, s.errors, s.warnings
+	status.Conditions = s.causes.conditions(p.VirtualDestination.Generation, s.state)
 	return &snapshot.Status{Ref: p.Ref, Value: status}
 }
 

@@ -81,10 +81,17 @@ func virtualMeshStatus(vm *snapshot.VirtualMeshPlan, federated []snapshot.Verdic
 		s.warnings = append(s.warnings, fmt.Sprintf("meshes: %d more issues are not listed", unsaid))
 	}
 	slices.Sort(s.warnings)
+	s.causes.nouns, s.causes.accepted, s.causes.targets = "members", 0, len(vm.Members)
+	for _, member := range vm.Members {
+		if !problems[member.Ref.Key()] {
+			s.causes.accepted++
+		}
+	}
+	s.causes.note(vm.Issues)
 	return &snapshot.Status{Ref: vm.Ref, Value: &networkingv1.VirtualMeshStatus{
 		ObservedGeneration: vm.VirtualMesh.Generation, State: s.state, Errors: s.errors, Warnings: s.warnings,
 		Meshes: meshes, Destinations: s.destinations, Counts: s.counts, ProxyLoads: proxyLoads(vm.Loads),
-		OpenGateways: openGateways(vm), Trust: trustStatus(vm.Trust),
+		OpenGateways: openGateways(vm), Trust: trustStatus(vm.Trust), Conditions: s.causes.conditions(vm.VirtualMesh.Generation, s.state),
 	}}
 }
 

@@ -211,7 +211,7 @@ func (w *world) differenceOfMirrors() string {
 	}
 	count := 0
 	for of, o := range through.Conn.All() {
-		if count++; objects[of] != o {
+		if count++; !equality.Semantic.DeepEqual(objects[of], o) {
 			return fmt.Sprintf("%v is %+v instead of %+v", of, o, objects[of])
 		}
 	}

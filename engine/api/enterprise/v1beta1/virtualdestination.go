@@ -149,6 +149,12 @@ type VirtualDestinationStatus struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// RequiredSubsets are the TrafficPolicies that shift requests to subsets of it.
 	RequiredSubsets []discoveryv1.RequiredSubsets `json:"requiredSubsets,omitempty"`
+	// Conditions say the same in the words that all tools know: Ready, Accepted and InForce always; Conflicted, Reconciling and
+	// Stalled if they are True. Not part of Gloo Mesh 1.x.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // SelectedDestination is a Destination behind a VirtualDestination.

@@ -88,6 +88,14 @@ type KubernetesClusterStatus struct {
 	Server *Server `json:"server,omitempty"`
 	// Connection is that of the cluster's agent. A cluster whose API server meshctl dials has none.
 	Connection *Connection `json:"connection,omitempty"`
+	// ObservedGeneration is the generation of the spec that Conditions are about. Not part of Gloo Mesh 1.x.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions say the same in the words that all tools know: Ready always; Reconciling and Stalled
+	// if they are True. Not part of Gloo Mesh 1.x.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // Server says with what a meshctl server runs, as far as that changes what follows from the objects: commands that

@@ -76,6 +76,12 @@ type AccessPolicyStatus struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// Counts are the whole numbers of what is listed above.
 	Counts *commonv1.Counts `json:"counts,omitempty"`
+	// Conditions say the same in the words that all tools know: Ready, Accepted and InForce always; Conflicted, Reconciling and
+	// Stalled if they are True. Not part of Gloo Mesh 1.x.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // AccessPolicyList is a list of AccessPolicies.

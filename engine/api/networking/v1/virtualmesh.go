@@ -81,6 +81,12 @@ type VirtualMeshStatus struct {
 	OpenGateways []commonv1.ClusterObjectRef `json:"openGateways,omitempty"`
 	// Trust is where the common trust of the members stands. Not part of Gloo Mesh 1.x.
 	Trust *TrustStatus `json:"trust,omitempty"`
+	// Conditions say the same in the words that all tools know: Ready, Accepted and InForce always; Conflicted, Reconciling and
+	// Stalled if they are True. Not part of Gloo Mesh 1.x.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // ProxyLoad is what federation adds to the configuration of each proxy of a mesh.

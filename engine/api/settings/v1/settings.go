@@ -188,6 +188,12 @@ type SettingsStatus struct {
 	Errors []string `json:"errors,omitempty"`
 	// Warnings say what in them has no effect. They are not part of Gloo Mesh 1.x.
 	Warnings []string `json:"warnings,omitempty"`
+	// Conditions say the same in the words that all tools know: Ready, Accepted and InForce always; Conflicted, Reconciling and
+	// Stalled if they are True. Not part of Gloo Mesh 1.x.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // SettingsList is a list of Settings.
