@@ -98,7 +98,7 @@ func TestRoutesLeadToImports(t *testing.T) {
 		w := newRandomWorld(seed)
 		w.store()
 		for range 10 {
-			w.change()
+			w.addTraffic()
 		}
 		plan := engine.Translate(withMode(w.input(), networkingv1.FederationModeDeclared)).Plan
 		byService := map[commonv1.ClusterObjectRef]*snapshot.DestinationPlan{}
