@@ -125,6 +125,7 @@ func plannedEndpoints(s seen, zone string, port uint32, subset string) []string 
 	pods := podEndpoints(s.plan, port, selector, dialling{
 		plain: s.view != nil && s.view.TLS != nil && s.view.TLS.Value != networkingv1.TLSModeIstioMutual,
 		near:  zone, nearFirst: s.view != nil && s.view.Outlier != nil && !s.remote,
+		entry: s.remote,
 	})
 	if !s.remote || s.plan.Federation.Flat {
 		return pods
@@ -154,6 +155,9 @@ type dialling struct {
 	// LocalityLoadBalancerSetting), and not for ServiceEntries, which have no zones.
 	near      string
 	nearFirst bool
+	// entry: the endpoints are those of a ServiceEntry, in which a pod is one endpoint. Of its own cluster's pods, istiod takes every
+	// address from the EndpointSlices.
+	entry bool
 }
 
 // podEndpoints are the pods of a service that have the labels.
@@ -170,14 +174,20 @@ func podEndpoints(d *snapshot.DestinationPlan, port uint32, selector map[string]
 				if !contains(e.Labels, selector) {
 					continue
 				}
-				text := fmt.Sprintf("%s:%d", e.IpAddress, p.Port)
-				if !how.plain && !isGateway(e.Labels) {
-					text += " mutual"
+				addresses := []string{e.IpAddress}
+				if !how.entry {
+					addresses = append(addresses, e.OtherAddresses...)
 				}
-				if how.nearFirst && e.SubLocality.Zone != how.near {
-					far = append(far, text)
-				} else {
-					near = append(near, text)
+				for _, address := range addresses {
+					text := fmt.Sprintf("%s:%d", address, p.Port)
+					if !how.plain && !isGateway(e.Labels) {
+						text += " mutual"
+					}
+					if how.nearFirst && e.SubLocality.Zone != how.near {
+						far = append(far, text)
+					} else {
+						near = append(near, text)
+					}
 				}
 			}
 		}

@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -34,8 +35,8 @@ func federationMutations() map[string]mutation {
 			return had
 		}},
 		"IPv6 of a pod": {fact: "endpoints of ", destination: endpoint(func(e *discoveryv1.Endpoint) bool {
-			had := strings.Contains(e.IpAddress, ":")
-			e.IpAddress = "2001:db8::99"
+			had := slices.ContainsFunc(e.OtherAddresses, func(a string) bool { return strings.Contains(a, ":") })
+			e.OtherAddresses = []string{"2001:db8::99"}
 			return had
 		})},
 		"asked of gateways": {fact: "requested from gateways for ", destination: federation(func(f *snapshot.Federation) bool {
