@@ -10,6 +10,7 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/registration"
 )
 
@@ -58,6 +59,7 @@ func TestInstalled(t *testing.T) {
 		v.Version = version
 		require.NoError(t, versionRun(t.Context(), &Options{
 			Streams: streams, Version: v, Output: cmdutil.OutputFlag{Format: cmdutil.FormatTable}, Config: func() (*rest.Config, error) { return config, nil },
+			Timeout: waittest.Limit(),
 		}))
 		return stdout.String(), stderr.String()
 	}

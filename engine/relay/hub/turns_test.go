@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"log/slog"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"k8s.io/client-go/rest"
 
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/relay"
 	"github.com/meshctl/meshctl/engine/relay/relayv1"
 	"github.com/meshctl/meshctl/engine/watch"
@@ -41,11 +43,15 @@ func TestTurns(t *testing.T) {
 			h, client := serveHub(t, "one", "two", "three")
 			first := dialAs(t, client, "one")
 			first.awaitHeld()
-			second := dialAs(t, client, "two")
-			third := dialAs(t, client, "three")
 			assert.Contains(t, toldOf(t, h, "one"), "is compared with what the agent reports")
-			assert.Contains(t, toldOf(t, h, "two"), "0 wait before it, at most 1 are")
-			assert.Contains(t, toldOf(t, h, "three"), "1 wait before it, at most 1 are")
+			waits := func(cluster, before string) {
+				t.Helper()
+				waittest.Until(t, cluster+" waits", func() bool { return strings.Contains(toldOf(t, h, cluster), before+" wait before it, at most 1 are") })
+			}
+			second := dialAs(t, client, "two")
+			waits("two", "0")
+			third := dialAs(t, client, "three")
+			waits("three", "1")
 			// Its turn cannot come; if it did, it would at once.
 			select {
 			case f := <-second.frames:
