@@ -3,6 +3,7 @@
 //   - help.go: the command
 //   - topics.go: the topics, and the rows that a topic may have
 //   - paint.go: a topic as plain text and as Markdown
+//   - gitops.go: the topic gitops, and the files that it prints
 //   - differences.go: the rows of the topic gloo-mesh, which differences.yaml has
 package help
 
@@ -23,7 +24,8 @@ const (
 const long = `Prints the help of a command, or a help topic.
 
 A topic with many rows can be searched: words after its name print only the
-rows that contain all of these words. After "schema" they are a command.`
+rows that contain all of these words. After "schema" they are a command, and
+after "gitops" the name of a file.`
 
 const example = `  # Show the help of a command
   meshctl help describe destination
@@ -58,6 +60,9 @@ func NewCmd(f *cmdutil.Factory) *cobra.Command {
 					if t.name == SchemaTopic {
 						t.intro += schemaList(cmd.Root())
 					}
+					if len(t.files) > 0 && len(args) > 1 {
+						return t.printFile(f.Streams, args[1:])
+					}
 					return t.print(f.Streams, args[1:], output.Format)
 				}
 			}
@@ -81,6 +86,11 @@ func NewCmd(f *cmdutil.Factory) *cobra.Command {
 func complete(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 && args[0] == SchemaTopic {
 		return completeSchema(cmd.Root(), args[1:]), cobra.ShellCompDirectiveNoFileComp
+	}
+	if len(args) == 1 {
+		if t := topicOf(args[0]); t != nil {
+			return t.fileNames(), cobra.ShellCompDirectiveNoFileComp
+		}
 	}
 	var names []string
 	if found, rest, err := cmd.Root().Find(args); err == nil && len(rest) == 0 {

@@ -19,6 +19,8 @@ type topic struct {
 	header []string
 	// sections have the rows; nil if there are none.
 	sections func() []section
+	// files can be printed each by its name; a topic has rows or files.
+	files []file
 }
 
 type section struct {
@@ -100,6 +102,7 @@ func topics() []topic {
 	return []topic{
 		{name: "exit-codes", short: "What the exit codes mean", intro: cmdutil.ExitCodesHelp},
 		{name: "federation", short: "Which services a mesh imports, and what declares that", intro: federationIntro},
+		gitopsTopic(),
 		{
 			name: "gloo-mesh", short: "Where meshctl differs from Gloo Mesh 1.x",
 			intro: glooMeshIntro, header: []string{"Field or case", "Gloo Mesh 1.x", "meshctl"}, sections: differenceSections,

@@ -17,13 +17,14 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// TestConditionsSayWhatTheStateSays: for every object of every case, kstatus, by which Flux, Argo CD and others wait, makes of the
-// conditions what the state says; and the cases have each kind of object in each of these states.
+// TestConditionsSayWhatTheStateSays: for every object of every case, kstatus, by which Flux and others wait, and the health check for
+// Argo CD make of the conditions what the state says; and the cases have each kind of object in each of these states.
 func TestConditionsSayWhatTheStateSays(t *testing.T) {
 	t.Parallel()
 	inputs, err := filepath.Glob("../../testdata/*/*/in")
 	require.NoError(t, err)
 	seen := map[string]bool{}
+	check := argoCheck(t)
 	for _, in := range inputs {
 		input, _, err := offline.Load(offline.Dir(in))
 		require.NoError(t, err)
@@ -37,6 +38,11 @@ func TestConditionsSayWhatTheStateSays(t *testing.T) {
 			}
 			name := fmt.Sprintf("%s: %s", in, s.Ref)
 			verdict := kstatusOf(t, s.Ref.Kind, value, 0)
+			health, message := check.of(t, s.Ref.Kind, value, 0)
+			assert.Equal(t, healthFor[verdict], health, "%s: %s", name, message)
+			if verdict == kstatus.FailedStatus {
+				assert.NotEmpty(t, message, name)
+			}
 			state, ready := stateIn(value), conditionIn(value, "Ready")
 			seen[fmt.Sprint(s.Ref.Kind, " ", state, " ", verdict)] = true
 			switch state {
@@ -60,6 +66,8 @@ func TestConditionsSayWhatTheStateSays(t *testing.T) {
 				assert.Fail(t, "unknown state", "%s: %s", name, state)
 			}
 			assert.Equal(t, kstatus.InProgressStatus, kstatusOf(t, s.Ref.Kind, value, 1), "%s: after an edit", name)
+			health, _ = check.of(t, s.Ref.Kind, value, 1)
+			assert.Equal(t, "Progressing", health, "%s: after an edit", name)
 		}
 	}
 	for _, want := range []string{
