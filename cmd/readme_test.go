@@ -23,16 +23,27 @@ import (
 
 func readme(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../README.md")
+	return read(t, "../README.md")
+}
+
+// contributing is what the README leaves to contributors.
+func contributing(t *testing.T) string {
+	t.Helper()
+	return read(t, "../.github/CONTRIBUTING.md")
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	return string(text)
 }
 
 // TestReadmeIsShort: a newcomer reads the README in one go; reference material
-// belongs to the help.
+// belongs to the help, and how meshctl is made to CONTRIBUTING.md.
 func TestReadmeIsShort(t *testing.T) {
 	t.Parallel()
-	assert.LessOrEqual(t, strings.Count(readme(t), "\n"), 250)
+	assert.LessOrEqual(t, strings.Count(readme(t), "\n"), 120)
 }
 
 // TestManifestsOfReadme: an API server takes the manifests that the README
@@ -63,21 +74,42 @@ func TestManifestsOfReadme(t *testing.T) {
 	assert.Contains(t, errs, "no issues")
 }
 
-// TestMapOfReadme: the files and folders that the README names exist, and no
-// package of the engine is missing.
+// TestFirstCommandsOfReadme: what the README prints for a newcomer without a cluster works as printed.
+func TestFirstCommandsOfReadme(t *testing.T) {
+	t.Parallel()
+	_, rest, _ := strings.Cut(readme(t), "```sh\n")
+	block, _, _ := strings.Cut(rest, "```\n")
+	ran := 0
+	for line := range strings.Lines(block) {
+		command, _, _ := strings.Cut(line, " # ")
+		words, err := shellquote.Split(strings.TrimSpace(command))
+		require.NoError(t, err)
+		if words[0] != "meshctl" {
+			continue
+		}
+		ran++
+		out, errs, code := run(t.Context(), words[1:]...)
+		assert.NotEmpty(t, out, line)
+		assert.Contains(t, []int{0, 2, 5}, code, "%s: %s", line, errs) // 2: it changes something, 5: it is refused
+	}
+	assert.Equal(t, 3, ran)
+}
+
+// TestMapOfReadme: the files and folders that README.md and CONTRIBUTING.md name
+// exist, and no package of the engine is missing in the map of the latter.
 func TestMapOfReadme(t *testing.T) {
 	t.Parallel()
-	text := readme(t)
+	text := contributing(t) + readme(t)
 	for _, path := range regexp.MustCompile("`((?:engine|cmd|tui|wizards|demo|testdata)/[^`*]*)`").FindAllStringSubmatch(text, -1) {
 		_, err := os.Stat("../" + path[1])
-		assert.NoError(t, err, "README.md names %s", path[1])
+		assert.NoError(t, err, "README.md or CONTRIBUTING.md names %s", path[1])
 	}
 	folders, err := os.ReadDir("../engine")
 	require.NoError(t, err)
 	tests := []string{"enginetest", "golden", "testdata"}
 	for _, folder := range folders {
 		if folder.IsDir() && !slices.Contains(tests, folder.Name()) {
-			assert.Contains(t, text, "`engine/"+folder.Name(), "README.md has no line for this package")
+			assert.Contains(t, text, "`engine/"+folder.Name(), "CONTRIBUTING.md has no line for this package")
 		}
 	}
 }
@@ -107,7 +139,7 @@ func TestVersionsOfReadme(t *testing.T) {
 // with these flags and as many arguments.
 func TestExamplesParse(t *testing.T) {
 	t.Parallel()
-	text := readme(t)
+	text := readme(t) + contributing(t)
 	for _, inline := range regexp.MustCompile("`(meshctl [^`]*)`").FindAllStringSubmatch(text, -1) {
 		text += "    " + inline[1] + "\n"
 	}
@@ -130,12 +162,16 @@ func walkCommands(c *cobra.Command, f func(*cobra.Command)) {
 	}
 }
 
-// parse checks the indented lines of text that begin with meshctl.
+// parse checks the lines of text that begin with meshctl, and are indented or in a block of sh.
 func parse(t *testing.T, where, text string) {
 	t.Helper()
+	shell := false
 	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", "")) {
 		command := strings.TrimSpace(line)
-		if !strings.HasPrefix(line, "  ") || !strings.HasPrefix(command, "meshctl ") {
+		if strings.HasPrefix(line, "```") {
+			shell = command == "```sh"
+		}
+		if !strings.HasPrefix(command, "meshctl ") || !strings.HasPrefix(line, "  ") && !shell {
 			continue
 		}
 		command, _, _ = strings.Cut(command, " # ")

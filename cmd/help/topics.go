@@ -104,6 +104,10 @@ func topics() []topic {
 		{name: "federation", short: "Which services a mesh imports, and what declares that", intro: federationIntro},
 		gitopsTopic(),
 		{
+			name: "glossary", short: "The words that meshctl uses",
+			header: []string{"Word", "Meaning"}, sections: glossarySections,
+		},
+		{
 			name: "gloo-mesh", short: "Where meshctl differs from Gloo Mesh 1.x",
 			intro: glooMeshIntro, header: []string{"Field or case", "Gloo Mesh 1.x", "meshctl"}, sections: differenceSections,
 		},
