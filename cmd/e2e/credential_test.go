@@ -24,6 +24,7 @@ import (
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/manifests"
 	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // renewsCredentials: a token that is about to expire is replaced while the
@@ -107,14 +108,14 @@ func (w *environment) deletesPolicies() {
 // withoutAbsent leaves out the permissions for kinds that a cluster does not serve, which can only be listed.
 func (w *environment) withoutAbsent(cluster string, granted []string) []string {
 	w.t.Helper()
-	absent := w.absent(cluster)
-	assert.ElementsMatch(w.t, []string{
-		"meshconfigs.config.openservicemesh.io", "httproutegroups.specs.smi-spec.io", "tcproutes.specs.smi-spec.io",
-		"traffictargets.access.smi-spec.io", "trafficsplits.split.smi-spec.io",
-		"httproutes.gateway.networking.k8s.io", "grpcroutes.gateway.networking.k8s.io", "tcproutes.gateway.networking.k8s.io", "tlsroutes.gateway.networking.k8s.io",
-		"gateways.gateway.networking.k8s.io", "listenersets.gateway.networking.k8s.io", "referencegrants.gateway.networking.k8s.io",
-		"federatedhosts.networking.mesh.gloo.solo.io", // which is for admission
-	}, slices.Collect(maps.Keys(absent)), "granted, but not served")
+	absent, served := w.absent(cluster)
+	expected := []string{"federatedhosts.networking.mesh.gloo.solo.io"} // which is for admission
+	for _, kind := range snapshot.Kinds(snapshot.ManagedSide, ^snapshot.Access(0)) {
+		if info := kind.Info(); info.Optional && !served[info.Group] {
+			expected = append(expected, info.Resource+"."+info.Group)
+		}
+	}
+	assert.ElementsMatch(w.t, expected, slices.Collect(maps.Keys(absent)), "granted, but not served")
 	return slices.DeleteFunc(granted, func(permission string) bool {
 		verb, resource, _ := strings.Cut(permission, " ")
 		return absent[resource] && verb != "list" && verb != "watch"
@@ -186,28 +187,29 @@ func grantedBy(rules []rbacv1.PolicyRule) []string {
 }
 
 // absent are the resources, with their groups, that are in the roles but that the
-// cluster does not serve.
-func (w *environment) absent(cluster string) map[string]bool {
+// cluster does not serve; groups are those that it serves anything of.
+func (w *environment) absent(cluster string) (resources, groups map[string]bool) {
 	w.t.Helper()
 	config, err := w.cluster(cluster).Config()
 	require.NoError(w.t, err)
 	_, lists, err := discovery.NewDiscoveryClientForConfigOrDie(config).ServerGroupsAndResources()
 	require.NoError(w.t, err)
-	served := map[string]bool{}
+	served, groups := map[string]bool{}, map[string]bool{}
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		require.NoError(w.t, err)
+		groups[gv.Group] = true
 		for _, r := range list.APIResources {
 			served[r.Name+"."+gv.Group] = true
 		}
 	}
-	out := map[string]bool{}
+	resources = map[string]bool{}
 	for _, permission := range w.granted(cluster) {
 		if _, resource, _ := strings.Cut(permission, " "); !served[resource] {
-			out[resource] = true
+			resources[resource] = true
 		}
 	}
-	return out
+	return resources, groups
 }
 
 // rolesOf are the rules of the roles that meshctl created, of those names.
