@@ -22,7 +22,7 @@ func (a *Agent) diagnose(ctx context.Context, err error) snapshot.Reason {
 		return snapshot.Reason{Code: code, What: status.Convert(err).Message()}
 	}
 	switch status.Code(err) { //nolint:exhaustive // the others are no answers
-	case codes.Unauthenticated:
+	case codes.Unauthenticated, codes.AlreadyExists: // another one speaks for the cluster
 		return answered(snapshot.RelayIdentity)
 	case codes.PermissionDenied:
 		return answered(snapshot.RelayNotApproved)

@@ -55,6 +55,7 @@ func TestDiagnose(t *testing.T) {
 		"no TLS":       {web, gone, snapshot.RelayNotTrusted, "TLS: ", "--relay-name"},
 		"refused":      {nobody, status.Error(codes.Unauthenticated, "the certificate was revoked; make a token"), snapshot.RelayIdentity, "the certificate was revoked; make a token", ""},
 		"not approved": {nobody, status.Error(codes.PermissionDenied, "no cluster is registered"), snapshot.RelayNotApproved, "no cluster is registered", ""},
+		"two agents":   {nobody, status.Error(codes.AlreadyExists, "several agents speak for it"), snapshot.RelayIdentity, "several agents speak for it", ""},
 		"too old":      {nobody, status.Error(codes.FailedPrecondition, "versions"), snapshot.RelayVersion, "versions", ""},
 	}
 	for name, c := range cases {

@@ -171,7 +171,7 @@ func (r *rivals) enter(c *caller, now time.Time) error {
 		return nil
 	}
 	reason := fmt.Sprintf("several agents speak for cluster %s, at %s and elsewhere: only one may run; its cluster may have been copied, with the Secret of the agent", c.cluster.name, c.address)
-	err := status.Error(codes.PermissionDenied, reason)
+	err := status.Error(codes.AlreadyExists, reason)
 	for other := range c.cluster.callers {
 		other.end(err)
 	}

@@ -151,7 +151,7 @@ func ReasonOf(err error) string {
 		return ReasonReplaced
 	case codes.PermissionDenied:
 		return ReasonRemoved
-	case codes.Unauthenticated:
+	case codes.Unauthenticated, codes.AlreadyExists:
 		return ReasonRefused
 	case codes.InvalidArgument, codes.FailedPrecondition, codes.Unimplemented:
 		return ReasonProtocol
