@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -77,7 +78,7 @@ func newCmdApprove(f *cmdutil.Factory, runF func(context.Context, *ApproveOption
 			}
 			return approveRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: opts.completeClusters,
+		ValidArgsFunction: opts.completeWaiting,
 	}
 	opts.addFlags(cmd)
 	flags := cmd.Flags()
@@ -86,6 +87,23 @@ func newCmdApprove(f *cmdutil.Factory, runF func(context.Context, *ApproveOption
 	flags.StringVar(&opts.ClusterDomain, "cluster-domain", "", "DNS `suffix` of the cluster's Services (default: as registered, else cluster.local)")
 	flags.BoolVar(&opts.Yes, "yes", false, "do not ask")
 	return cmd
+}
+
+// completeWaiting offers the names that agents ask for to the shell.
+func (o *ApproveOptions) completeWaiting(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+	config, err := o.config()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	// A shell can show no error.
+	all, _ := registration.Waiting(cmd.Context(), config, o.namespace, o.factory.Now())
+	for _, a := range all {
+		if registration.CheckName(a.Cluster) == nil { // an agent says what it likes
+			names = append(names, a.Cluster)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
 }
 
 func approveRun(ctx context.Context, opts *ApproveOptions) error {

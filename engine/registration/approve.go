@@ -168,6 +168,17 @@ func (r *via) approve(ctx context.Context, a snapshot.RelayWaiting) error {
 	return nil
 }
 
+// Waiting lists the agents that wait for approval on the management cluster that config leads to: those that asked within
+// snapshot.RelayWaitingLasts before now.
+func Waiting(ctx context.Context, config *rest.Config, namespace string, now time.Time) ([]snapshot.RelayWaiting, error) {
+	s, err := newServer(managementSide, "", config, 0)
+	if err != nil {
+		return nil, err
+	}
+	all, err := waiting(ctx, s, namespace, now)
+	return all.Agents, err
+}
+
 // waiting are the agents that wait for approval.
 func waiting(ctx context.Context, s *server, namespace string, now time.Time) (snapshot.RelayWaitings, error) {
 	secret, err := storedSecret(ctx, s.clientset, namespace, snapshot.RelayWaitingSecret)

@@ -60,6 +60,10 @@ func TestApprove(t *testing.T) {
 	assert.Equal(t, snapshot.RelayNotApproved, before["west"].Reasons[0].Code)
 	assert.Contains(t, before["east"].Reason, "2 agents wait for approval under its name, the first one with cluster UID uid-2")
 
+	waiting, err := registration.Waiting(t.Context(), management, "gloo-mesh", now)
+	require.NoError(t, err)
+	assert.Equal(t, []snapshot.RelayWaiting{agent("west", "uid-1", "abc1"), agent("east", "uid-2", "aa"), agent("east", "uid-3", "ab")}, waiting)
+
 	store, shown, agreed := &agents{}, []snapshot.RelayWaiting{}, true
 	options := registration.ApproveOptions{
 		Name: "west", MgmtConfig: management, Store: store.relay().Store,

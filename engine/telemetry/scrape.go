@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"sync"
 	"time"
 
@@ -261,5 +262,5 @@ func clip(text string) string {
 	if len(text) <= maxDetail {
 		return text
 	}
-	return text[:maxDetail] + "…"
+	return strings.ToValidUTF8(text[:maxDetail], "") + "…"
 }
