@@ -16,6 +16,7 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/help"
+	"github.com/meshctl/meshctl/demo"
 	"github.com/meshctl/meshctl/engine/kube"
 )
 
@@ -27,10 +28,12 @@ func Main(args []string) int {
 	// For clients that are not made of a configuration of the Factory.
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 	context.AfterFunc(ctx, stop)
-	return Run(ctx, cmdutil.System(), args)
+	f := cmdutil.NewFactory(cmdutil.System())
+	f.Demo.Find = func() (string, error) { return demo.Kubeconfig(ctx, demo.Options{}) }
+	return run(ctx, f, args)
 }
 
-// Run is the program as a function: what tests call.
+// Run is the program as a function: what tests call. It knows no demo of this machine.
 func Run(ctx context.Context, streams *cmdutil.Streams, args []string) int {
 	return run(ctx, cmdutil.NewFactory(streams), args)
 }

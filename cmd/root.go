@@ -61,6 +61,7 @@ func NewCmdRoot(f *cmdutil.Factory) *cobra.Command {
 	cmd.SetErr(f.Streams.Err)
 	// Defined here, or cobra would take -v for it.
 	cmd.Flags().Bool("version", false, "print the version")
+	cmd.PersistentFlags().BoolVar(&f.Demo.Use, "demo", false, "use the clusters of the demo that runs on this machine")
 	cmd.SetVersionTemplate("meshctl {{.Version}}\n")
 	cmd.SetFlagErrorFunc(cmdutil.UnknownFlag)
 	cmd.AddGroup(

@@ -50,7 +50,7 @@ func Contexts(kubeconfig string) ([]string, error) {
 	return contextNames(raw), nil
 }
 
-// someContexts is Factory.Contexts.
+// someContexts is Factory.Contexts without a demo.
 func someContexts(kubeconfig string) (names []string, current string, err error) {
 	raw, where, err := readKubeconfig(kubeconfig)
 	if err != nil {
@@ -62,9 +62,21 @@ func someContexts(kubeconfig string) (names []string, current string, err error)
 	return names, raw.CurrentContext, nil
 }
 
-func noContext(where string) error {
-	return UnreachableErrorf("kubeconfig %s: the file does not exist or has no context; set another one with --kubeconfig", where)
+// noContextError says that a kubeconfig leads nowhere.
+type noContextError struct {
+	// where names the files that were read, and demo is the kubeconfig of a demo that runs; empty if none does.
+	where, demo string
 }
+
+func (e *noContextError) Error() string {
+	text := "kubeconfig " + e.where + ": the file does not exist or has no context; set another one with --kubeconfig"
+	if e.demo != "" {
+		text += ". A demo runs on this machine: add --demo, or run: export KUBECONFIG=" + shellescape.Quote(e.demo)
+	}
+	return text
+}
+
+func noContext(where string) error { return &UnreachableError{Err: &noContextError{where: where}} }
 
 // loadConfig is Factory.Config without the program's own settings; renewal is what to do when its
 // credential has expired.
