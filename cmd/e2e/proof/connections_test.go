@@ -262,7 +262,7 @@ func sniNames(plan *snapshot.Plan, p proxy, listener uint32) []fact {
 			for _, port := range s.plan.Destination.Spec.KubeService.Ports {
 				name := sniName(port.Port, subset, f.Hostname)
 				names = append(names, name)
-				want := podEndpoints(s.plan, port.Port, selector, dialling{})
+				want := podEndpoints(s.plan, port.Port, selector, dialling{entry: true})
 				out = append(out, fact{
 					name: "endpoints behind " + name, want: want,
 					look: func(config *envoy.Config) []string {
