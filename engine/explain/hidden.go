@@ -70,22 +70,22 @@ func hiddenFrom(q *query, d *snapshot.DestinationPlan, host string) string {
 	return q.hiddenByService(d, host)
 }
 
-// answerHidden answers for a Destination whose host the callers' proxies do not know. A service of their own cluster they may call
-// nevertheless, past the mesh: its name is one of Kubernetes, too.
-func (q *query) answerHidden(out *Why, d *snapshot.DestinationPlan, by string) {
+// answerHidden answers for a Destination whose host the callers' proxies do not know, as the sentence hidden says. A service of their
+// own cluster they may call nevertheless, past the mesh: its name is one of Kubernetes, too.
+func (q *query) answerHidden(out *Why, d *snapshot.DestinationPlan, hidden string) {
 	if q.mesh.Ref != d.Mesh.Ref {
-		out.Verdict, out.Reason = Unreachable, hiddenText+by
+		out.Verdict, out.Reason = Unreachable, hidden
 		return
 	}
 	what, says := unknowns(q)
 	switch what {
 	case snapshot.UnknownsRefused:
-		out.Verdict, out.Reason = Unreachable, hiddenText+by+", and "+says+" lets them call nothing else"
+		out.Verdict, out.Reason = Unreachable, hidden+", and "+says+" lets them call nothing else"
 	case snapshot.UnknownsElsewhere:
-		out.Verdict, out.Reason = Unknown, hiddenText+by+", and "+says+" sends such requests to where it says"
+		out.Verdict, out.Reason = Unknown, hidden+", and "+says+" sends such requests to where it says"
 	default:
 		q.answerPast(out, d, connection{plain: "their proxies do not know it and pass requests on as they are", foreign: true, past: true})
-		out.Notes = append(out.Notes, fmt.Sprintf("%s%s. They send the requests on as they are, past the mesh, as outboundTrafficPolicy is ALLOW_ANY: no route and no setting applies, and the callers present no identity", hiddenText, by))
+		out.Notes = append(out.Notes, hidden+". They send the requests on as they are, past the mesh, as outboundTrafficPolicy is ALLOW_ANY: no route and no setting applies, and the callers present no identity")
 	}
 }
 

@@ -217,11 +217,13 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 	if answerEscaped(q, out, d) {
 		return
 	}
-	if reason := q.hostMissing(d.Ref, out.Host); reason != "" && !isGateway(q.workload) {
-		out.Verdict, out.Reason = Unreachable, reason
-		return
+	hidden := ""
+	if by := hiddenFrom(q, d, out.Host); by != "" {
+		hidden = hiddenText + by
 	}
-	hidden := hiddenFrom(q, d, out.Host)
+	if missing := q.hostMissing(d.Ref, out.Host); missing != "" && !isGateway(q.workload) {
+		hidden = missing
+	}
 	at := placeOf(q, d)
 	at.hidden = hidden != ""
 	if by := definedByHand(q, at); by != "" {
