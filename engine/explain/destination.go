@@ -143,7 +143,7 @@ func (x *Index) trafficOn(d *snapshot.DestinationPlan) []AppliedPolicy {
 			if v.Destination != d.Ref {
 				continue
 			}
-			applied := AppliedPolicy{Ref: p.Ref, LastGood: inForce[p.Ref].LastGood, Reduced: inForce[p.Ref].Missing && !v.Accepted, Sets: won[p.Ref], Lost: lostFields(v.Issues), Issues: v.Issues}
+			applied := AppliedPolicy{Ref: p.Ref, LastGood: inForce[p.Ref].LastGood, Reduced: inForce[p.Ref].Missing && snapshot.HasErrors(v.Issues), Sets: won[p.Ref], Lost: lostFields(v.Issues), Issues: v.Issues}
 			if applied.Sets == nil {
 				applied.Sets = []string{}
 			}

@@ -91,7 +91,7 @@ func (x *Index) policyTarget(ref snapshot.Ref, v snapshot.Verdict) PolicyTarget 
 	t.Sets, t.Values = fieldsWon(d, x.unwritten.viewsOf(d))[ref], x.valuesWon(d)[ref]
 	for _, applied := range d.Traffic {
 		if snapshot.RefOf(snapshot.TrafficPolicy, applied.Policy) == ref {
-			t.LastGood, t.Reduced = applied.LastGood, applied.Missing && !v.Accepted
+			t.LastGood, t.Reduced = applied.LastGood, applied.Missing && snapshot.HasErrors(v.Issues)
 		}
 	}
 	return t

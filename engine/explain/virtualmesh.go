@@ -117,7 +117,7 @@ func (x *Index) member(v *snapshot.VirtualMeshPlan, ref snapshot.Ref) Member {
 	}
 	mesh := v.Members[i]
 	out.Cluster, out.Frozen, out.Gateways, out.Roots = mesh.Cluster, x.frozenReason(mesh.Cluster), gatewayAddresses(mesh), mesh.Roots
-	if !slices.ContainsFunc(out.Issues, func(i snapshot.Issue) bool { return i.Severity == snapshot.Error }) {
+	if !snapshot.Rejected(out.Issues) {
 		out.State = commonv1.ApprovalStateAccepted
 	}
 	for _, gw := range mesh.OpenGateways {

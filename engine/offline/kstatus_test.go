@@ -51,6 +51,11 @@ func TestConditionsSayWhatTheStateSays(t *testing.T) {
 					assert.Equal(t, kstatus.FailedStatus, verdict, name) // other Settings are in force
 					continue
 				}
+				if conditionIn(value, "InForce") == metav1.ConditionFalse {
+					assert.Equal(t, kstatus.InProgressStatus, verdict, name) // it waits for what it relies on
+					assert.Equal(t, metav1.ConditionTrue, conditionIn(value, "Accepted"), name)
+					continue
+				}
 				assert.Equal(t, kstatus.CurrentStatus, verdict, name)
 				assert.Equal(t, metav1.ConditionTrue, ready, name)
 			case "INVALID":
@@ -73,7 +78,7 @@ func TestConditionsSayWhatTheStateSays(t *testing.T) {
 	for _, want := range []string{
 		"TrafficPolicy ACCEPTED Current", "TrafficPolicy INVALID Failed", "TrafficPolicy FAILED Failed",
 		"AccessPolicy ACCEPTED Current", "AccessPolicy INVALID Failed",
-		"VirtualMesh ACCEPTED Current", "VirtualMesh INVALID Failed",
+		"VirtualMesh ACCEPTED Current", "VirtualMesh ACCEPTED InProgress", "VirtualMesh INVALID Failed",
 		"VirtualDestination ACCEPTED Current", "VirtualDestination INVALID Failed",
 		"ServiceDependency ACCEPTED Current", "ServiceDependency INVALID Failed",
 		"Settings ACCEPTED Current", "Settings ACCEPTED Failed",

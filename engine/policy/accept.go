@@ -56,7 +56,7 @@ func (env *environment) acceptPolicies(self int, policies []*trafficBinding, sto
 		spec, old := &p.policy.Spec, last.of(p.ref)
 		issues, taken := env.evaluate(self, viewers, spec, old, owners)
 		applied := snapshot.AppliedTraffic{Policy: p.policy, Spec: spec, Generation: p.policy.Generation}
-		if rejects(issues) {
+		if snapshot.Rejected(issues) {
 			issues, _ = env.evaluate(self, viewers, spec, nil, owners) // no target is missing if nothing is in force
 			if old == nil {
 				out.verdicts = append(out.verdicts, withIssues(verdict, p.ref, issues))
@@ -74,7 +74,7 @@ func (env *environment) acceptPolicies(self int, policies []*trafficBinding, sto
 			owners[key] = fieldOwner{value, p.ref}
 		}
 		applied.Missing = slices.ContainsFunc(issues, func(i snapshot.Issue) bool { return i.Code == snapshot.TargetMissing })
-		verdict.Accepted, verdict.Order = !snapshot.HasErrors(issues), uint32(len(out.applied))
+		verdict.Accepted, verdict.Order = !snapshot.Rejected(issues), uint32(len(out.applied))
 		out.appliedOf[p.policy] = len(out.applied)
 		out.applied = append(out.applied, applied)
 		out.verdictIndex = append(out.verdictIndex, len(out.verdicts))
@@ -113,7 +113,7 @@ func (env *environment) evaluate(self int, viewers []*snapshot.MeshPlan, spec *n
 	}
 	if issues := env.unsupportedFields(self, viewers, spec); len(issues) > 0 {
 		add(issues...)
-		if snapshot.HasErrors(issues) {
+		if snapshot.Rejected(issues) {
 			return issues, taken // the other checks assume that the mesh supports the fields
 		}
 	}

@@ -198,6 +198,9 @@ func path(viewer *snapshot.MeshPlan, t *snapshot.BackingPlan) ([]snapshot.Gatewa
 			"with limited trust, gateways know services of other members by their own names only")
 	case f.FlatNetwork:
 		return nil, nil
+	case len(t.Mesh.Gateways) == 0 && len(t.Mesh.Served) > 0:
+		return not(snapshot.GatewayNotReady, "make its gateway serve again: `meshctl describe mesh "+t.Mesh.Ref.Name+"` says what is wrong with it",
+			"no gateway of cluster %s serves at present", t.Mesh.Cluster)
 	case len(t.Mesh.Gateways) == 0:
 		return not(snapshot.GatewayMissing, "`meshctl describe virtualmesh "+viewer.VirtualMesh.Name+"` shows what a gateway needs",
 			"mesh %s has no gateway that other clusters can reach", t.Mesh.Ref.Name)

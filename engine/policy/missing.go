@@ -107,19 +107,11 @@ func missingIssue(why snapshot.Issue, consequence string) snapshot.Issue {
 	return why
 }
 
-// rejects reports whether issues reject a policy. It stays in force without targets
-// that are missing.
-func rejects(issues []snapshot.Issue) bool {
-	return slices.ContainsFunc(issues, func(i snapshot.Issue) bool {
-		return i.Severity == snapshot.Error && i.Code != snapshot.TargetMissing
-	})
-}
-
 // rejectsInForce reports whether issues reject a spec that is in force: all errors that
 // reject one do, except hand-written objects. Whoever writes one must not withdraw what
 // others rely on.
 func rejectsInForce(issues []snapshot.Issue) bool {
-	return rejects(slices.DeleteFunc(slices.Clone(issues), func(i snapshot.Issue) bool { return i.Code == snapshot.HandWritten }))
+	return snapshot.Rejected(slices.DeleteFunc(slices.Clone(issues), func(i snapshot.Issue) bool { return i.Code == snapshot.HandWritten }))
 }
 
 // lastGoodIssues are the issues of a policy whose last accepted spec is in force: those

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -76,6 +77,8 @@ func (c *fieldContext) resolveShift() *shift {
 	s := &shift{sole: len(destinations) == 1}
 	for i := range destinations {
 		s.weights += uint64(destinations[i].Weight)
+	}
+	for i := range destinations {
 		c.addTarget(s, shiftField(i), &destinations[i])
 	}
 	if len(destinations) > 1 && s.weights == 0 {
@@ -121,7 +124,7 @@ func (c *fieldContext) addTarget(s *shift, field string, d *networkingv1.Weighte
 	s.targets = append(s.targets, target)
 	issues = append(issues, c.rootIssues(field, target)...)
 	if s.asksFor(d.Weight) {
-		issues = append(issues, c.emptyIssues(field, d, target.Destination)...)
+		issues = append(issues, c.failingIssues(field, d, &target, s.share(d.Weight))...)
 	}
 	s.issues = append(s.issues, issues...)
 }
@@ -155,6 +158,11 @@ func (c *fieldContext) resolve(field string, service commonv1.ClusterObjectRef, 
 	if left := c.env.topology.LeftOut(i); !reachable && left.Why != "" {
 		return target, []snapshot.Issue{snapshot.Errorf(snapshot.NotFederated, left.Hint,
 			"%s: mesh %s cannot reach service %s: %s", field, c.viewer.Ref.Name, inventory.ServiceName(service), left.Why).At(field)}
+	}
+	if mesh := c.env.topology.MeshOf(d); !reachable && mesh != nil && len(mesh.Served) > 0 {
+		return target, []snapshot.Issue{snapshot.Errorf(snapshot.NotFederated,
+			"make its gateway serve again: `meshctl describe mesh "+mesh.Ref.Name+"` says what is wrong with it",
+			"%s: mesh %s cannot reach service %s: no gateway of cluster %s serves at present", field, c.viewer.Ref.Name, inventory.ServiceName(service), mesh.Cluster).At(field)}
 	}
 	if !reachable {
 		return target, []snapshot.Issue{snapshot.Errorf(snapshot.NotFederated,
@@ -209,12 +217,21 @@ func portList(ports []discoveryv1.KubeServicePort) string {
 	return strings.Join(out, ", ")
 }
 
-// emptyIssues warns of a target without ready endpoints. It keeps its share: requests
-// must arrive for a service that is started by them, and a rollout must not change
-// routes.
-func (c *fieldContext) emptyIssues(field string, d *networkingv1.WeightedDestination, at snapshot.Ref) []snapshot.Issue {
+// failingIssues say that the requests to a target fail: nothing is ready to answer them, or nothing on the way. Share is their part
+// of the requests, in percent. The target keeps it: requests must arrive for a service that is started by them, and a
+// rollout must not change routes.
+func (c *fieldContext) failingIssues(field string, d *networkingv1.WeightedDestination, target *snapshot.Target, share float64) []snapshot.Issue {
+	requests := "requests"
+	if len(c.spec.HttpRequestMatchers) > 0 || len(c.spec.SourceSelector) > 0 {
+		requests = "selected requests"
+	}
+	what := fmt.Sprintf("%s of the %s to %s", snapshot.Percent(share), requests, inventory.ServiceName(c.env.inv.Destinations[c.index].Spec.KubeService.Ref))
+	fail := func(code snapshot.Code, hint, from, format string, args ...any) []snapshot.Issue {
+		return []snapshot.Issue{snapshot.Errorf(code, hint, "%s%s fail: %s", what, from, fmt.Sprintf(format, args...)).At(field)}
+	}
 	var services []*discoveryv1.Destination
 	var labels map[string]string
+	at := target.Destination
 	switch {
 	case d.VirtualDestination != nil:
 		for _, b := range c.env.virtualDestinations[at].Backing {
@@ -229,25 +246,53 @@ func (c *fieldContext) emptyIssues(field string, d *networkingv1.WeightedDestina
 		}
 		labels = d.KubeService.Subset
 	}
-	var issue snapshot.Issue
 	switch {
 	case slices.ContainsFunc(services, func(s *discoveryv1.Destination) bool { return hasLabels(s, labels) }):
-		return nil
 	case len(labels) > 0:
-		issue = snapshot.Warnf(snapshot.SubsetEmpty, "correct its subset, or start pods with these labels",
-			"%s: no ready endpoint has the labels %s; requests sent there fail", field, labelList(labels))
+		return fail(snapshot.SubsetEmpty, "correct the subset, or start pods with these labels", "", "no ready endpoint of %s has the labels %s", c.targetName(d), labelList(labels))
 	case d.VirtualDestination == nil:
 		hint := "start its pods"
 		if ok, _ := c.viewer.Dialect.Supports(snapshot.TrafficPolicy, "policy.trafficShift.destinations.virtualDestination"); ok {
 			hint += ", or shift to a VirtualDestination, which fails over to other services"
 		}
-		issue = snapshot.Warnf(snapshot.NoEndpoints, hint,
-			"%s: service %s has no ready endpoint; requests sent there fail", field, inventory.ServiceName(services[0].Spec.KubeService.Ref))
+		return fail(snapshot.NoEndpoints, hint, "", "service %s has no ready endpoint", c.targetName(d))
 	default:
-		issue = snapshot.Warnf(snapshot.NoEndpoints, "start the pods of a service behind it",
-			"%s: no service behind VirtualDestination %s.%s has a ready endpoint; requests sent there fail", field, at.Name, at.Namespace)
+		return fail(snapshot.NoEndpoints, "start the pods of a service behind it", "", "no service behind %s has a ready endpoint", c.targetName(d))
 	}
-	return []snapshot.Issue{issue.At(field)}
+	if gw := c.gatewayDown(d, target); gw != nil {
+		cluster := gw.Service.Cluster
+		return fail(snapshot.GatewayNotReady, "start the pods of the gateway in cluster "+cluster+"; `meshctl describe problems` has its issue", " from outside of "+cluster,
+			"gateway %s.%s.%s has no ready pod", gw.Service.Name, gw.Service.Namespace, cluster)
+	}
+	return nil
+}
+
+// targetName is what a target with a share is called.
+func (c *fieldContext) targetName(d *networkingv1.WeightedDestination) string {
+	if v := d.VirtualDestination; v != nil {
+		return "VirtualDestination " + v.Name + "." + v.Namespace
+	}
+	return inventory.ServiceName(serviceOf(d.KubeService))
+}
+
+// gatewayDown is the gateway through which requests for a target pass, if none of its pods is ready; nil if it serves, or if they pass
+// through none.
+func (c *fieldContext) gatewayDown(d *networkingv1.WeightedDestination, target *snapshot.Target) *snapshot.GatewayPlan {
+	if d.KubeService == nil || target.Place != snapshot.PlaceElsewhere {
+		return nil
+	}
+	i, ok := c.env.inv.IndexOf(target.Destination)
+	if !ok {
+		return nil
+	}
+	mesh := c.env.topology.MeshOf(c.env.inv.Destinations[i])
+	if mesh == nil {
+		return nil
+	}
+	if at := slices.IndexFunc(mesh.Gateways, func(gw snapshot.GatewayPlan) bool { return gw.NoPods }); at >= 0 {
+		return &mesh.Gateways[at]
+	}
+	return nil
 }
 
 // hasLabels reports whether any endpoint of a Service has all of the labels.

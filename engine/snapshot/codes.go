@@ -41,8 +41,11 @@ const (
 	MeshClaimed Code = "MeshClaimed"
 	// GatewayMissing: no east-west gateway with an address was found.
 	GatewayMissing Code = "GatewayMissing"
-	// GatewayUnusable: a selected gateway has no usable address or port.
+	// GatewayUnusable: a gateway is made or selected so that other clusters cannot use it, such as without the port.
 	GatewayUnusable Code = "GatewayUnusable"
+	// GatewayNotReady: a gateway does not serve at present: none of its pods is ready, its address is pending, or its
+	// Service is gone.
+	GatewayNotReady Code = "GatewayNotReady"
 	// GatewayIgnored: a service is labelled as a gateway where anyone could have made it.
 	GatewayIgnored Code = "GatewayIgnored"
 	// SmartDNSMissing: a mesh cannot resolve the federation's host names.
@@ -65,9 +68,9 @@ const (
 	LimitsNothing Code = "LimitsNothing"
 	// WorkloadsAlike: a mesh cannot distinguish the pods of two workloads.
 	WorkloadsAlike Code = "WorkloadsAlike"
-	// SubsetEmpty: traffic is sent to a subset that has no endpoints.
+	// SubsetEmpty: requests are sent to a subset that has no ready endpoint, and fail.
 	SubsetEmpty Code = "SubsetEmpty"
-	// NoEndpoints: traffic is sent to a service that has no endpoints.
+	// NoEndpoints: requests are sent to a service that has no ready endpoint, and fail.
 	NoEndpoints Code = "NoEndpoints"
 	// NamespaceNotNamed: an object has no effect, because policies in its namespace of the
 	// management cluster do not count.

@@ -110,6 +110,9 @@ type MeshPlan struct {
 	HostnameSuffix string
 	// Gateways are where other meshes of the VirtualMesh connect.
 	Gateways []GatewayPlan
+	// Served are the gateways through which they connected until there were none any more, as the status of the Mesh has them; nil
+	// while there are Gateways.
+	Served []discoveryv1.AppliedEastWestIngressGateway
 	// Limited: the trust of the VirtualMesh is that of gateways. Callers of the mesh reach
 	// other members through its own gateways, too.
 	Limited bool
@@ -155,6 +158,8 @@ type GatewayPlan struct {
 	ContainerPort uint32
 	// Shared gateways belong to another revision of the control plane.
 	Shared bool
+	// NoPods: it is known that none of its pods is ready, nor any of another gateway of the mesh. It keeps its place.
+	NoPods bool
 	// Pods are the addresses of its pods, and Identities what they present to their own
 	// mesh, as SPIFFE IDs, ascending; only if the mesh is Limited.
 	Pods, Identities []string

@@ -17,26 +17,29 @@ const maxClustersNamed = 5
 
 // causes are what the conditions of a resource tell beside its state.
 type causes struct {
-	// rejection is the first reason why it is not accepted, and conflict the first conflict
-	// that it lost; nil if there is none.
-	rejection, conflict *snapshot.Issue
-	failures            []snapshot.Failure
+	// rejection is the first reason why it is not accepted, conflict the first conflict that it lost, and
+	// unmet the first reason why it is not in force although it is accepted; nil if there is none.
+	rejection, conflict, unmet *snapshot.Issue
+	failures                   []snapshot.Failure
 	// nouns says in the plural what the resource is accepted on; accepted of targets accept it.
 	// Empty if it is accepted or rejected as a whole.
 	nouns             string
 	accepted, targets int
 }
 
-// note notes the first rejection and the first conflict among issues.
+// note notes the first of each among issues.
 func (c *causes) note(issues []snapshot.Issue) {
 	for i := range issues {
 		issue := &issues[i]
-		if c.rejection == nil && issue.Severity == snapshot.Error {
+		if c.rejection == nil && issue.Rejects() {
 			c.rejection = issue
 		}
 		if c.conflict == nil && isConflict(issue.Code) {
 			c.conflict = issue
 		}
+	}
+	if c.unmet == nil {
+		c.unmet = snapshot.Unmet(issues)
 	}
 }
 
@@ -62,6 +65,8 @@ func (c *causes) conditions(generation int64, state commonv1.ApprovalState) []me
 		inForce.fail(string(c.failures[0].Code), "not in force as written in "+clustersText(c.failures)+": "+c.failures[0].Reason.String())
 	case rejected:
 		inForce.fail(commonv1.ReasonNotAccepted, c.shareText())
+	case c.unmet != nil:
+		inForce.fail(string(c.unmet.Code), c.unmet.Text())
 	case state == commonv1.ApprovalStatePending:
 		inForce.fail(string(snapshot.TrustPending), "members do not trust each other yet")
 	case c.nouns != "" && c.targets == 0:

@@ -18,6 +18,7 @@ import (
 func TestConditions(t *testing.T) {
 	t.Parallel()
 	conflict := snapshot.Errorf(snapshot.FieldConflict, "change one", "the older one sets it")
+	unmet := snapshot.Errorf(snapshot.GatewayNotReady, "start it", "the gateway has no ready pod")
 	on := func(cluster string, code snapshot.Code) snapshot.Failure {
 		return snapshot.Failure{Ref: snapshot.Ref{Kind: snapshot.VirtualService, Cluster: cluster, Name: "a"}, Reason: snapshot.Reason{Code: code, What: "it is so"}}
 	}
@@ -43,6 +44,14 @@ func TestConditions(t *testing.T) {
 				"Stalled True FieldConflict the older one sets it; change one",
 			},
 		},
+		"a gateway is down": {causes{unmet: &unmet, nouns: "members", accepted: 2, targets: 2}, commonv1.ApprovalStateAccepted, []string{
+			"Accepted True Accepted", "InForce False GatewayNotReady the gateway has no ready pod; start it",
+			"Ready False GatewayNotReady the gateway has no ready pod; start it", "Reconciling True GatewayNotReady the gateway has no ready pod; start it",
+		}},
+		"a gateway is down, and an edit is wrong": {causes{rejection: &conflict, unmet: &unmet, nouns: "members", accepted: 1, targets: 2}, commonv1.ApprovalStateInvalid, []string{
+			"Accepted False FieldConflict the older one sets it; change one", "InForce False NotAccepted accepted on 1 of 2 members",
+			"Ready False FieldConflict the older one sets it; change one", "Stalled True FieldConflict the older one sets it; change one",
+		}},
 		"clusters are away": {causes{failures: []snapshot.Failure{awaited("b"), awaited("a"), awaited("b")}, nouns: "destinations", accepted: 1, targets: 1}, commonv1.ApprovalStateFailed, []string{
 			"Accepted True Accepted", "InForce False ClusterAwaited " + notWritten + "a, b: it is away",
 			"Ready False ClusterAwaited " + notWritten + "a, b: it is away", "Reconciling True ClusterAwaited " + notWritten + "a, b: it is away",

@@ -42,6 +42,9 @@ func meshStatus(o observedMesh, _ *snapshot.Status) *snapshot.Status {
 			ExternalAddresses: gw.Addresses[:min(len(gw.Addresses), maxAddresses)], DestinationPort: gw.Port, ContainerPort: gw.ContainerPort,
 		})
 	}
+	if len(plan.Gateways) == 0 {
+		status.AppliedEastWestIngressGateways = plan.Served
+	}
 	return &snapshot.Status{Ref: plan.Ref, Value: status}
 }
 

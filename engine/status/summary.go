@@ -39,9 +39,9 @@ type summary struct {
 	causes       causes
 }
 
-// summarize sums up a policy: ACCEPTED if it is in force on all its targets, INVALID
-// if not, FAILED if an API server rejected an object. Targets says in the plural what
-// the verdicts are on.
+// summarize sums up a policy: ACCEPTED if all its targets accept it, INVALID
+// if not, FAILED if an API server rejected an object. That it is not in force although it is accepted is for the
+// conditions to say. Targets says in the plural what the verdicts are on.
 func summarize(targets string, verdicts []snapshot.Verdict, issues []snapshot.Issue, failures []snapshot.Failure) summary {
 	s := summary{state: commonv1.ApprovalStateAccepted, counts: &commonv1.Counts{Destinations: int32(len(verdicts))}, left: textBudget}
 	s.add(issues)
@@ -51,7 +51,7 @@ func summarize(targets string, verdicts []snapshot.Verdict, issues []snapshot.Is
 	for i := range verdicts {
 		s.causes.note(verdicts[i].Issues)
 	}
-	if len(s.errors) > 0 || s.counts.Problems > 0 {
+	if snapshot.Rejected(issues) || s.counts.Problems > 0 {
 		s.state = commonv1.ApprovalStateInvalid
 	}
 	if more := len(verdicts) - len(s.destinations); more > 0 {

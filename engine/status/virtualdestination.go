@@ -35,7 +35,7 @@ func virtualDestinationStatus(p *snapshot.VirtualDestinationPlan, failures []sna
 			verdict.Issues = slices.Concat(verdict.Issues, errorsOf(whole))
 		}
 		for _, issue := range verdict.Issues {
-			verdict.Accepted = verdict.Accepted && issue.Severity != snapshot.Error
+			verdict.Accepted = verdict.Accepted && !issue.Rejects()
 		}
 		if !verdict.Accepted && s.state == commonv1.ApprovalStateAccepted {
 			s.state = commonv1.ApprovalStateInvalid

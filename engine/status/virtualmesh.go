@@ -17,7 +17,7 @@ func virtualMeshStatuses(plan *snapshot.Plan, failures map[snapshot.Ref][]snapsh
 	for d := range plan.Destinations.All() {
 		if d.Federation != nil {
 			vm := d.Federation.Origin.Ref
-			federated[vm] = append(federated[vm], snapshot.Verdict{Destination: d.Ref, Accepted: !snapshot.HasErrors(d.Federation.Issues)})
+			federated[vm] = append(federated[vm], snapshot.Verdict{Destination: d.Ref, Accepted: !snapshot.Rejected(d.Federation.Issues)})
 		}
 	}
 	out := make([]*snapshot.Status, 0, len(plan.VirtualMeshes))
@@ -41,8 +41,10 @@ func virtualMeshStatus(vm *snapshot.VirtualMeshPlan, federated []snapshot.Verdic
 		state, listed := meshes[key]
 		switch {
 		case issue.Severity == snapshot.Error:
-			problems[key] = true
-			state.State = commonv1.ApprovalStateInvalid
+			if issue.Rejects() {
+				problems[key] = true
+				state.State = commonv1.ApprovalStateInvalid
+			}
 			if said {
 				state.Errors = append(state.Errors, text)
 			}

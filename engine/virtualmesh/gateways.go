@@ -1,6 +1,7 @@
 package virtualmesh
 
 import (
+	"cmp"
 	"slices"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
@@ -27,12 +28,18 @@ func (t *Topology) labelledGateways() map[commonv1.ObjectRef][]*discoveryv1.Dest
 // findGateways finds the services through which other clusters reach a mesh: those
 // that the VirtualMesh selects, else those that the Settings call gateways, else the
 // east-west gateways, else the ingress gateways. An administrator has put them where
-// they are, or named them: see gatewayChoice.
-func (t *Topology) findGateways(federation *networkingv1.Federation, mesh *snapshot.MeshPlan) ([]snapshot.GatewayPlan, []snapshot.Issue) {
+// they are, or named them: see gatewayChoice. Served are those through which they reached it until now.
+func (t *Topology) findGateways(federation *networkingv1.Federation, mesh *snapshot.MeshPlan, served servedGateways) ([]snapshot.GatewayPlan, []snapshot.Issue) {
 	var gateways []snapshot.GatewayPlan
 	var issues []snapshot.Issue
 	candidates := t.gatewayCandidates(federation.EastWestIngressGatewaySelectors, mesh)
+	designated := false
 	for _, c := range candidates {
+		c.served = served.find(c.destination)
+		if c.asked = c.asked || c.served != nil; !c.asked && !hasPort(c.destination.Spec.KubeService, c.port()) {
+			continue // nobody made it for other clusters
+		}
+		designated = true
 		gateway, issue := newGateway(c)
 		if issue != nil {
 			issues = append(issues, *issue)
@@ -40,7 +47,13 @@ func (t *Topology) findGateways(federation *networkingv1.Federation, mesh *snaps
 		}
 		gateways = append(gateways, *gateway)
 	}
-	if len(candidates) == 0 {
+	gateways, notReady := preferReady(gateways, served)
+	issues = append(issues, notReady...)
+	if len(gateways) == 0 {
+		lost := served.lost(t.inv, mesh, candidates)
+		designated, issues = designated || len(lost) > 0, append(issues, lost...)
+	}
+	if !designated {
 		hint := "name its gateway in federation.eastWestIngressGatewaySelectors"
 		if g := mesh.Dialect.Gateways; g != nil {
 			hint = "install an east-west gateway (pods labelled " + g.Role + ": " + g.EastWest +
@@ -84,6 +97,17 @@ type gatewayCandidate struct {
 	portName    string
 	// named by an administrator, rather than found.
 	named bool
+	// asked: it was made or named for traffic from other clusters, and is not an ingress gateway that may do for it.
+	asked bool
+	// served is how other clusters reached it until now; nil if they did not.
+	served *discoveryv1.AppliedEastWestIngressGateway
+}
+
+// port is the name of the port for traffic from other clusters.
+func (c *gatewayCandidate) port() string { return cmp.Or(c.portName, defaultPortName) }
+
+func hasPort(service *discoveryv1.KubeService, name string) bool {
+	return slices.ContainsFunc(service.Ports, func(p discoveryv1.KubeServicePort) bool { return p.Name == name })
 }
 
 func (t *Topology) gatewayCandidates(selectors []commonv1.IngressGatewaySelector, mesh *snapshot.MeshPlan) []gatewayCandidate {
@@ -99,7 +123,8 @@ func (t *Topology) gatewayCandidates(selectors []commonv1.IngressGatewaySelector
 					continue
 				}
 				if choice := (&gatewayChooser{t, selectors[i : i+1], mesh}).chosen(d); choice != ignored {
-					found = append(found, gatewayCandidate{d, selectors[i].PortName, choice == named})
+					asked := len(selectors[i].DestinationSelectors) > 0 || mesh.Dialect.Gateways.IsEastWest(d.Spec.KubeService.WorkloadSelectorLabels)
+					found = append(found, gatewayCandidate{destination: d, portName: selectors[i].PortName, named: choice == named, asked: asked})
 					break
 				}
 			}
@@ -108,7 +133,7 @@ func (t *Topology) gatewayCandidates(selectors []commonv1.IngressGatewaySelector
 	}
 	detector := detectorFor(t.settings, mesh)
 	for _, d := range t.detectedGateways(mesh, detector) {
-		found = append(found, gatewayCandidate{d, detector.GatewayTlsPortName, false})
+		found = append(found, gatewayCandidate{destination: d, portName: detector.GatewayTlsPortName, asked: true})
 	}
 	if len(found) > 0 {
 		return found
@@ -123,7 +148,7 @@ func (t *Topology) gatewayCandidates(selectors []commonv1.IngressGatewaySelector
 				continue
 			}
 			if choice := (&gatewayChooser{t, nil, mesh}).chosen(d); choice != ignored {
-				found = append(found, gatewayCandidate{d, "", choice == named})
+				found = append(found, gatewayCandidate{destination: d, named: choice == named, asked: role == labels.EastWest})
 			}
 		}
 		if len(found) > 0 {
@@ -144,26 +169,25 @@ func selectsGateway(s *commonv1.IngressGatewaySelector, mesh *snapshot.MeshPlan,
 	return role != "" && (role == of.EastWest || role == of.Ingress[0])
 }
 
+// newGateway is the gateway that a candidate makes, or why other clusters cannot use it.
 func newGateway(c gatewayCandidate) (*snapshot.GatewayPlan, *snapshot.Issue) {
-	d, service, portName := c.destination, c.destination.Spec.KubeService, c.portName
-	if portName == "" {
-		portName = defaultPortName
-	}
-	unusable := func(hint, format string, args ...any) (*snapshot.GatewayPlan, *snapshot.Issue) {
-		issue := snapshot.Errorf(snapshot.GatewayUnusable, hint, format, args...).At("federation").CausedBy(inventory.DestinationRef(d))
+	d, service, portName := c.destination, c.destination.Spec.KubeService, c.port()
+	refused := func(code snapshot.Code, hint, format string, args ...any) (*snapshot.GatewayPlan, *snapshot.Issue) {
+		issue := snapshot.Errorf(code, hint, "gateway %s "+format, append([]any{inventory.ServiceName(service.Ref)}, args...)...).
+			At("federation").CausedBy(inventory.DestinationRef(d))
 		return nil, &issue
 	}
 	if len(service.WorkloadSelectorLabels) == 0 {
-		return unusable("give the Service a selector", "gateway %s selects no pods", inventory.ServiceName(service.Ref))
+		return refused(snapshot.GatewayUnusable, "give the Service a selector", "selects no pods")
 	}
 	at := slices.IndexFunc(service.Ports, func(p discoveryv1.KubeServicePort) bool { return p.Name == portName })
 	if at < 0 {
-		return unusable("name the port for traffic from other clusters "+portName+", or set portName in federation.eastWestIngressGatewaySelectors",
-			"gateway %s has no port named %q", inventory.ServiceName(service.Ref), portName)
+		return refused(snapshot.GatewayUnusable, "name the port for traffic from other clusters "+portName+", or set portName in federation.eastWestIngressGatewaySelectors",
+			"has no port named %q%s", portName, c.portUntilNow())
 	}
 	port := service.Ports[at]
 	plan := &snapshot.GatewayPlan{
-		Destination: inventory.DestinationRef(d), Service: inventory.ServiceRef(d), Selector: service.WorkloadSelectorLabels,
+		Destination: inventory.DestinationRef(d), Service: inventory.ServiceRef(d), Selector: service.WorkloadSelectorLabels, NoPods: !hasReadyPods(service),
 	}
 	if pod, known := snapshot.PodPort(service, port); known {
 		plan.ContainerPort = pod
@@ -182,17 +206,21 @@ func newGateway(c gatewayCandidate) (*snapshot.GatewayPlan, *snapshot.Issue) {
 	}
 	switch {
 	case len(plan.Addresses) == 0 && len(service.ExternalIPs) > 0:
-		return unusable("name it in federation.eastWestIngressGatewaySelectors, by reference or with its namespace; or make the Service a LoadBalancer",
-			"gateway %s has no address but externalIPs, which anyone who may edit the Service can write", inventory.ServiceName(service.Ref))
+		return refused(snapshot.GatewayUnusable, "name it in federation.eastWestIngressGatewaySelectors, by reference or with its namespace; or make the Service a LoadBalancer",
+			"has no address but externalIPs, which anyone who may edit the Service can write")
 	case plan.Port == 0:
-		return unusable("make the Service a LoadBalancer or a NodePort",
-			"gateway %s cannot be reached from other clusters: its type is %s", inventory.ServiceName(service.Ref), service.ServiceType)
+		return refused(snapshot.GatewayUnusable, "make the Service a LoadBalancer or a NodePort",
+			"cannot be reached from other clusters: its type is %s", service.ServiceType)
+	case plan.NoPods && c.served != nil && (plan.ContainerPort == 0 || len(plan.Addresses) == 0 && service.ServiceType == discoveryv1.ServiceTypeNodePort):
+		return refused(snapshot.GatewayNotReady, startPods(service), "%s", noReadyPod)
 	case plan.ContainerPort == 0:
-		return unusable("give port "+portName+" a numeric targetPort, or start the gateway's pods",
-			"gateway %s: the pod port behind %q is unknown", inventory.ServiceName(service.Ref), portName)
+		return refused(snapshot.GatewayNotReady, "start the gateway's pods, or give port "+portName+" a numeric targetPort",
+			"does not serve yet: the pod port behind %q is unknown", portName)
+	case len(plan.Addresses) == 0 && service.ServiceType == discoveryv1.ServiceTypeNodePort:
+		return refused(snapshot.GatewayNotReady, "start the gateway's pods: its addresses are those of their nodes", "has no external address")
 	case len(plan.Addresses) == 0:
-		return unusable("wait for the load balancer, or check why it assigns no address to the Service",
-			"gateway %s has no external address", inventory.ServiceName(service.Ref))
+		return refused(snapshot.GatewayNotReady, "wait for the load balancer, or check why it assigns no address to the Service",
+			"has no external address%s", c.addressUntilNow())
 	}
 	return plan, nil
 }

@@ -81,7 +81,7 @@ func (t *Topology) limitGateways(member *snapshot.MeshPlan) []snapshot.Issue {
 		gw.Pods = slices.Compact(gw.Pods)
 		gw.Identities = member.Identities(service)
 		if len(gw.Identities) == 0 {
-			issues = append(issues, snapshot.Errorf(snapshot.GatewayUnusable, "start its pods, under a service account of the mesh; and set trustDomain in the meshConfig of the mesh",
+			issues = append(issues, snapshot.Errorf(snapshot.GatewayNotReady, "start its pods, under a service account of the mesh; and set trustDomain in the meshConfig of the mesh",
 				"the identity of gateway %s is not known, so services cannot let in what comes from it", gw.Service.Name+"."+gw.Service.Namespace).
 				At("mtlsConfig.limited").CausedBy(gw.Destination))
 			continue

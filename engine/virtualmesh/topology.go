@@ -232,7 +232,7 @@ func (t *Topology) addVirtualMesh(vm *networkingv1.VirtualMesh, facts TrustFacts
 		pins = nil
 	}
 	for _, member := range plan.Members {
-		t.configureMember(plan, member)
+		t.configureMember(plan, member, facts.served(member))
 	}
 	shareGateways(plan)
 	plan.Issues = append(plan.Issues, t.federationSelectorIssues(plan)...)
@@ -247,8 +247,8 @@ func (t *Topology) addVirtualMesh(vm *networkingv1.VirtualMesh, facts TrustFacts
 	return plan
 }
 
-// configureMember sets what a member gets from its VirtualMesh.
-func (t *Topology) configureMember(plan *snapshot.VirtualMeshPlan, member *snapshot.MeshPlan) {
+// configureMember sets what a member gets from its VirtualMesh. Served are its gateways until now.
+func (t *Topology) configureMember(plan *snapshot.VirtualMeshPlan, member *snapshot.MeshPlan, served servedGateways) {
 	spec := &plan.VirtualMesh.Spec
 	member.Limited = isLimited(plan.VirtualMesh) && canFederate(member)
 	add := func(issues ...snapshot.Issue) {
@@ -271,10 +271,13 @@ func (t *Topology) configureMember(plan *snapshot.VirtualMeshPlan, member *snaps
 	}
 	chooser := &gatewayChooser{t, gatewaySelectors(plan.VirtualMesh), member}
 	if spec.Federation != nil && !isFlat(plan.VirtualMesh) && hasPeers(plan, member) {
-		gateways, issues := t.findGateways(spec.Federation, member)
+		gateways, issues := t.findGateways(spec.Federation, member, served)
 		member.Gateways = gateways
 		add(issues...)
 		add(t.limitGateways(member)...)
+		if len(member.Gateways) == 0 {
+			member.Served = served
+		}
 		add(chooser.ignoredGateways()...)
 	} else if member.DenyByDefault != nil {
 		add((&gatewayChooser{Topology: t, mesh: member}).ignoredGateways()...)

@@ -11,9 +11,10 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// TrustFacts are what the trust of VirtualMeshes follows from, beside the meshes.
+// TrustFacts are what the trust and the gateways of VirtualMeshes follow from, beside the meshes.
 type TrustFacts struct {
 	roots    []*snapshot.VirtualMeshRoots
+	gateways []storedGateways
 	clusters []clusterFacts
 	// stored are the statuses of VirtualMeshes that have any.
 	stored []stored
@@ -37,7 +38,7 @@ type stored struct {
 
 // NewTrustFacts reads the facts of an Input.
 func NewTrustFacts(in *snapshot.Input) TrustFacts {
-	facts := TrustFacts{roots: in.Roots}
+	facts := TrustFacts{roots: in.Roots, gateways: newStoredGateways(in.Management.Meshes)}
 	namespaces := map[string]string{}
 	for _, registered := range in.Management.KubernetesClusters {
 		namespaces[registered.Name] = registered.Status.Namespace
@@ -62,12 +63,13 @@ func NewTrustFacts(in *snapshot.Input) TrustFacts {
 func (f TrustFacts) SameSources(was *snapshot.Management, in *snapshot.Input) bool {
 	m := in.Management
 	return was.Namespace == m.Namespace && slices.Equal(f.roots, in.Roots) &&
-		snapshot.SameSlice(was.KubernetesClusters, m.KubernetesClusters) && snapshot.SameSlice(was.VirtualMeshes, m.VirtualMeshes)
+		snapshot.SameSlice(was.KubernetesClusters, m.KubernetesClusters) && snapshot.SameSlice(was.VirtualMeshes, m.VirtualMeshes) &&
+		snapshot.SameSlice(was.Meshes, m.Meshes)
 }
 
 // Same reports whether the same follows from two facts.
 func (f TrustFacts) Same(o TrustFacts) bool {
-	return slices.Equal(f.roots, o.roots) &&
+	return slices.Equal(f.roots, o.roots) && reflect.DeepEqual(f.gateways, o.gateways) &&
 		slices.EqualFunc(f.clusters, o.clusters, func(a, b clusterFacts) bool {
 			return a.name == b.name && a.agents == b.agents && a.read == b.read && a.synced == b.synced && slices.Equal(a.certificates, b.certificates)
 		}) &&

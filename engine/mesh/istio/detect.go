@@ -104,7 +104,7 @@ func annotationsRead(annotations map[string]string) []string {
 // sidecarOf looks for Istio's proxy: a sidecar injected as a container or
 // as an init container that never ends, or a gateway.
 func sidecarOf(_ *discovery.Index, pod *corev1.Pod) (discovery.Claim, bool) {
-	if !hasProxy(pod) {
+	if !hasProxy(&pod.Spec) {
 		return discovery.Claim{}, false
 	}
 	revision, requested := revisionOf(pod)
@@ -116,14 +116,14 @@ func isGateway(pod *corev1.PodSpec) bool {
 	return len(pod.Containers) > 0 && !slices.ContainsFunc(pod.Containers, func(c corev1.Container) bool { return !isProxy(&c) })
 }
 
-func hasProxy(pod *corev1.Pod) bool {
-	for i := range pod.Spec.Containers {
-		if isProxy(&pod.Spec.Containers[i]) {
+func hasProxy(pod *corev1.PodSpec) bool {
+	for i := range pod.Containers {
+		if isProxy(&pod.Containers[i]) {
 			return true
 		}
 	}
-	for i := range pod.Spec.InitContainers {
-		c := &pod.Spec.InitContainers[i]
+	for i := range pod.InitContainers {
+		c := &pod.InitContainers[i]
 		// istio-init has the same image, but ends.
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways && isProxy(c) {
 			return true
@@ -178,7 +178,12 @@ func namespaceClaim(ns *corev1.Namespace) (discovery.Claim, bool) {
 // templateClaim follows the injector's rules; its label on pods used to be an
 // annotation. See
 // https://istio.io/latest/docs/setup/additional-setup/sidecar-injection/#controlling-the-injection-policy.
+//
+// A template may also have the proxy itself, as those of many gateways: then nothing is injected.
 func templateClaim(ns *corev1.Namespace, t *corev1.PodTemplateSpec) (discovery.Claim, bool) {
+	if hasProxy(&t.Spec) {
+		return discovery.Claim{Revision: t.Labels[revisionKey], Requested: true}, true
+	}
 	inject := t.Labels[injectKey]
 	if inject == "" {
 		inject = t.Annotations[injectKey]

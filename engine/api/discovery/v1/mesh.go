@@ -258,7 +258,8 @@ type MeshStatus struct {
 	AppliedVirtualMesh *AppliedVirtualMesh `json:"appliedVirtualMesh,omitempty"`
 	// AppliedVirtualDestinations are the VirtualDestinations visible in the mesh.
 	AppliedVirtualDestinations []AppliedVirtualDestination `json:"appliedVirtualDestinations,omitempty"`
-	// AppliedEastWestIngressGateways are the gateways through which other meshes reach this one.
+	// AppliedEastWestIngressGateways are the gateways through which other meshes reach this one or, while there is none, reached
+	// it last.
 	AppliedEastWestIngressGateways []AppliedEastWestIngressGateway `json:"appliedEastWestIngressGateways,omitempty"`
 }
 
