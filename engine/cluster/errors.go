@@ -22,6 +22,9 @@ func (e *KubeconfigError) Advice() (what, hint string) {
 	return "the stored kubeconfig cannot be used: " + e.Reason, "`meshctl cluster register` replaces it"
 }
 
+// Cause is that of an outage of the cluster.
+func (*KubeconfigError) Cause() snapshot.Code { return snapshot.CredentialInvalid }
+
 // ErrNoSecret says that a KubernetesCluster names a Secret that does not exist.
 var ErrNoSecret error = noSecretError{}
 
@@ -33,6 +36,9 @@ func (e noSecretError) Error() string { return snapshot.Sentences(e.Advice()) }
 func (noSecretError) Advice() (what, hint string) {
 	return "its kubeconfig Secret is missing", renewHint
 }
+
+// Cause is that of an outage of the cluster.
+func (noSecretError) Cause() snapshot.Code { return snapshot.CredentialMissing }
 
 // renewHint is the command that registers again all clusters that need it.
 const renewHint = "run `meshctl cluster register --renew`"
@@ -46,6 +52,9 @@ func (e *ExpiredError) Error() string { return snapshot.Sentences(e.Advice()) }
 func (e *ExpiredError) Advice() (what, hint string) {
 	return "the token expired at " + e.At.UTC().Format(time.RFC3339), renewHint
 }
+
+// Cause is that of an outage of the cluster.
+func (*ExpiredError) Cause() snapshot.Code { return snapshot.CredentialRefused }
 
 // RenewalError says why the token of a cluster is not renewed.
 type RenewalError struct {
@@ -94,6 +103,9 @@ func (e *OtherClusterError) Advice() (what, hint string) {
 		fmt.Sprintf("restore the Secret, or, if %s was replaced, run `meshctl cluster deregister %[1]s` and `meshctl cluster register` again", e.Name)
 }
 
+// Cause is that of an outage of the cluster.
+func (*OtherClusterError) Cause() snapshot.Code { return snapshot.DifferentCluster }
+
 // NotUsed marks an error that says why a server that answers is not used (see kube.Reason).
 func (e *OtherClusterError) NotUsed() {}
 
@@ -106,6 +118,9 @@ func (e *SameClusterError) Error() string { return snapshot.Sentences(e.Advice()
 func (e *SameClusterError) Advice() (what, hint string) {
 	return "it is the cluster that is registered as " + e.Other + " already", "run `meshctl cluster deregister " + e.Name + "`"
 }
+
+// Cause is that of an outage of the cluster.
+func (*SameClusterError) Cause() snapshot.Code { return snapshot.DifferentCluster }
 
 // NotUsed is that of OtherClusterError.
 func (e *SameClusterError) NotUsed() {}

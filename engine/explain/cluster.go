@@ -14,7 +14,10 @@ type Cluster struct {
 	Health snapshot.Health `json:"health"`
 	// Reason says why it is not healthy.
 	Reason string `json:"reason,omitempty"`
-	Domain string `json:"domain"`
+	// Cause is Reason as a code, and Next the next step; empty unless nothing is changed there. See snapshot.NewOutage.
+	Cause  snapshot.Code `json:"cause,omitempty"`
+	Next   string        `json:"next,omitempty"`
+	Domain string        `json:"domain"`
 	// Meshes in it, ascending.
 	Meshes       []snapshot.Ref `json:"meshes"`
 	Workloads    int            `json:"workloads"`
@@ -71,6 +74,9 @@ func (x *Index) cluster(c *snapshot.Cluster) *Cluster {
 		Issues: append([]snapshot.Issue{}, x.issuesByCluster()[name]...),
 	}
 	out.Health, out.Reason = x.health(name)
+	if o := outageOf(x, name); o != nil {
+		out.Cause, out.Next = o.Cause, o.Hint()
+	}
 	out.Connection = connectionIn(x, name)
 	for _, m := range x.state.Plan.Meshes {
 		if m.Cluster == name {
@@ -97,8 +103,8 @@ func (x *Index) cluster(c *snapshot.Cluster) *Cluster {
 
 // health says how a cluster is, and why.
 func (x *Index) health(name string) (snapshot.Health, string) {
-	if why := x.frozenReason(name); why != "" {
-		return snapshot.HealthUnreachable, why
+	if o := outageOf(x, name); o != nil {
+		return o.Health, o.What
 	}
 	if !x.unread && !onlyByAgent(x, name) {
 		return snapshot.Healthy, ""
@@ -127,7 +133,7 @@ func (c *Cluster) factRows() [][2]string {
 		f = &ClusterFacts{}
 	}
 	since := "Behind since"
-	if c.Health == snapshot.HealthUnreachable {
+	if c.Next != "" {
 		since = "Unreachable since"
 	}
 	return [][2]string{
@@ -149,7 +155,7 @@ func (c *Cluster) Page() Page {
 	return Page{
 		Title: "Cluster " + c.Name,
 		Sections: []Section{
-			facts("", append([][2]string{{"Health", string(c.Health)}, {"Reason", c.Reason}}, append(c.connectionRows(), c.factRows()...)...)...),
+			facts("", append([][2]string{{"Health", string(c.Health)}, {"Reason", c.Reason}, {"Next", c.Next}}, append(c.connectionRows(), c.factRows()...)...)...),
 			facts("What is in it",
 				[2]string{"Workloads", strconv.Itoa(c.Workloads)}, [2]string{"Destinations", strconv.Itoa(c.Destinations)},
 				[2]string{"Generated objects", strconv.Itoa(c.Objects)},

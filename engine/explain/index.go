@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -169,17 +168,26 @@ func (x *Index) source(ref snapshot.Ref) string {
 
 // frozenReason says why nothing is changed in a cluster; empty if something may be.
 func (x *Index) frozenReason(cluster string) string {
-	if x.unread || onlyByAgent(x, cluster) {
-		return x.storedFrozenReason(cluster)
-	}
-	c := x.clusters[cluster]
-	switch {
-	case c == nil:
-		return "not registered"
-	case c.Frozen():
-		return cmp.Or(c.Reason, "nothing was read from it yet")
+	if o := outageOf(x, cluster); o != nil {
+		return o.What
 	}
 	return ""
+}
+
+// outageOf is why nothing is changed in a cluster; nil if something may be.
+func outageOf(x *Index, cluster string) *snapshot.Outage {
+	if x.unread || onlyByAgent(x, cluster) {
+		return x.storedOutage(cluster)
+	}
+	c := x.clusters[cluster]
+	if c == nil {
+		return snapshot.NewOutage(cluster, "", "not registered")
+	}
+	o := c.Outage()
+	if o != nil && o.What == "" {
+		o.What = "nothing was read from it yet"
+	}
+	return o
 }
 
 // clusterOfWorkload is the cluster of a Workload; empty if it has none.

@@ -29,10 +29,13 @@ type ClusterItem struct {
 	Ref    snapshot.Ref    `json:"ref"`
 	Health snapshot.Health `json:"health"`
 	// Reason says why it is not healthy.
-	Reason       string   `json:"reason,omitempty"`
-	Meshes       []string `json:"meshes"`
-	Workloads    int      `json:"workloads"`
-	Destinations int      `json:"destinations"`
+	Reason string `json:"reason,omitempty"`
+	// Cause is Reason as a code, and Next the next step; empty unless nothing is changed there. See snapshot.NewOutage.
+	Cause        snapshot.Code `json:"cause,omitempty"`
+	Next         string        `json:"next,omitempty"`
+	Meshes       []string      `json:"meshes"`
+	Workloads    int           `json:"workloads"`
+	Destinations int           `json:"destinations"`
 	// Objects are those that are generated for it.
 	Objects int `json:"objects"`
 	// Connection is that of its agent, as the server stored it; nil if the cluster is dialled directly.
@@ -82,6 +85,9 @@ func (x *Index) clusterItems(facts map[string]ClusterFacts) []ClusterItem {
 			Objects: objects[name], Pending: pending[name], ClusterFacts: facts[name], Issues: append([]snapshot.Issue{}, issues[name]...),
 		}
 		c.Health, c.Reason = x.health(name)
+		if o := outageOf(x, name); o != nil {
+			c.Cause, c.Next = o.Cause, o.Hint()
+		}
 		c.Connection = connectionIn(x, name)
 		items[i] = c
 	}
@@ -136,7 +142,7 @@ func (c *ClusterItem) setNote(row *Row, issues []snapshot.Issue) {
 	row.setIssue(issues)
 	row.Level = max(row.Level, healthLevel(c.Health))
 	if len(issues) == 0 {
-		row.Note = c.Reason
+		row.Note, row.Next = c.Reason, c.Next
 	}
 }
 
@@ -145,7 +151,7 @@ func (x *Index) markUnreachable(row *Row) {
 	for _, cluster := range row.Clusters {
 		if why := x.frozenReason(cluster); why != "" && row.Level < Warning {
 			row.Level = Warning
-			row.Note, row.Next = "cluster "+cluster+" is unreachable ("+why+"): this is what was last known, and nothing is changed there", ""
+			row.Note, row.Next = "cluster "+cluster+" is not read ("+why+"): this is what was last known, and nothing is changed there", outageOf(x, cluster).Hint()
 		}
 	}
 }

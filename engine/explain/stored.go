@@ -186,8 +186,8 @@ func (x storedReader) whyDifferent() string {
 		reasons = append(reasons, "the server also reads the registered clusters, which were not read here")
 	}
 	for _, c := range in.Clusters {
-		if why := x.storedFrozenReason(c.Name); why != "" && !x.unread && !c.Frozen() {
-			reasons = append(reasons, fmt.Sprintf("the server cannot read cluster %s (%s)", c.Name, why))
+		if o := x.storedOutage(c.Name); o != nil && !x.unread && !c.Frozen() {
+			reasons = append(reasons, fmt.Sprintf("the server cannot read cluster %s (%s)", c.Name, o.What))
 		}
 	}
 	if len(reasons) == 0 {
@@ -196,25 +196,25 @@ func (x storedReader) whyDifferent() string {
 	return strings.Join(reasons, "; ")
 }
 
-// storedFrozenReason says why the server could not read a cluster when it last
-// wrote a status; empty if it could, or wrote none.
-func (x *Index) storedFrozenReason(cluster string) string {
+// storedOutage is why the server could not read a cluster when it last
+// wrote a status; nil if it could, or wrote none.
+func (x *Index) storedOutage(cluster string) *snapshot.Outage {
 	registration := x.registration(cluster)
 	if registration == nil {
-		return ""
+		return nil
 	}
 	for _, s := range registration.Status.Status {
 		switch s.State {
 		case multiclusterv1alpha1.ClusterStateFailed, multiclusterv1alpha1.ClusterStateInvalid, multiclusterv1alpha1.ClusterStateProcessing:
 			if len(s.Reasons) == 0 { // an earlier serve says none
-				return cmp.Or(s.Message, strings.ToLower(string(s.State)))
+				return snapshot.NewOutage(cluster, "", cmp.Or(s.Message, strings.ToLower(string(s.State))))
 			}
 			for _, r := range s.Reasons {
 				if snapshot.Code(r.Code) == snapshot.ClusterFrozen {
-					return cmp.Or(snapshot.Sentences(r.What, r.Hint), strings.ToLower(string(s.State)))
+					return snapshot.NewOutage(cluster, snapshot.Code(r.Cause), cmp.Or(r.What, strings.ToLower(string(s.State))))
 				}
 			}
 		}
 	}
-	return ""
+	return nil
 }

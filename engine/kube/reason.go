@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // NotUsed is an error of a client that does not use a server although it answers. Its text
@@ -17,6 +19,36 @@ import (
 type NotUsed interface {
 	error
 	NotUsed()
+}
+
+// Cause is why a server cannot be used, as a code: what Reason says for people. Empty if there is none for it.
+func Cause(err error) snapshot.Code {
+	var (
+		caused    interface{ Cause() snapshot.Code }
+		status    apierrors.APIStatus
+		authority x509.UnknownAuthorityError
+		hostname  x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		resolve   *net.DNSError
+	)
+	switch {
+	case errors.As(err, &caused):
+		return caused.Cause()
+	case errors.As(err, &status):
+		switch code := status.Status().Code; {
+		case code == http.StatusUnauthorized:
+			return snapshot.CredentialRefused
+		case code == http.StatusForbidden:
+			return snapshot.PermissionsMissing
+		case code < http.StatusInternalServerError && code != http.StatusTooManyRequests:
+			return "" // it answers, and says why
+		}
+	case errors.As(err, &authority), errors.As(err, &hostname), errors.As(err, &invalid):
+		return snapshot.CertificateUntrusted
+	case errors.As(err, &resolve):
+		return snapshot.NameUnresolved
+	}
+	return snapshot.ServerUnanswered
 }
 
 // Reason says in one sentence why a server cannot be used; server names it.

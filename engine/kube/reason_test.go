@@ -65,6 +65,30 @@ func TestReasonsAreSentencesThatDoNotVary(t *testing.T) {
 	assert.Equal(t, "[+]ping ok\n[-]etcd failed", kube.Message(unavailable), "what a webhook or validation said comes with a status")
 }
 
+// TestCauses: programs get a code for what people read.
+func TestCauses(t *testing.T) {
+	t.Parallel()
+	status := func(code int32) error { return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code}} }
+	for name, c := range map[string]struct {
+		err  error
+		want snapshot.Code
+	}{
+		"401":                {fmt.Errorf("probe: %w", apierrors.NewUnauthorized("x")), snapshot.CredentialRefused},
+		"403":                {apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("because")), snapshot.PermissionsMissing},
+		"404":                {status(http.StatusNotFound), ""},
+		"429":                {status(http.StatusTooManyRequests), snapshot.ServerUnanswered},
+		"503":                {status(http.StatusServiceUnavailable), snapshot.ServerUnanswered},
+		"unknown authority":  {&url.Error{Err: x509.UnknownAuthorityError{}}, snapshot.CertificateUntrusted},
+		"another name":       {x509.HostnameError{Certificate: &x509.Certificate{}, Host: "x"}, snapshot.CertificateUntrusted},
+		"expired":            {x509.CertificateInvalidError{Reason: x509.Expired}, snapshot.CertificateUntrusted},
+		"no such host":       {&net.DNSError{Name: "x"}, snapshot.NameUnresolved},
+		"no answer":          {context.DeadlineExceeded, snapshot.ServerUnanswered},
+		"connection refused": {syscall.ECONNREFUSED, snapshot.ServerUnanswered},
+	} {
+		assert.Equal(t, c.want, kube.Cause(c.err), name)
+	}
+}
+
 func TestBackoff(t *testing.T) {
 	t.Parallel()
 	var pauses []time.Duration

@@ -16,6 +16,7 @@ type clusterDocument struct {
 		Domain string `json:"domain"`
 		// Sync is a pointer because its zero value has a meaning.
 		Sync   *snapshot.Sync `json:"sync"`
+		Cause  snapshot.Code  `json:"cause"`
 		Reason string         `json:"reason"`
 		// Reading is left out where it is false.
 		Reading bool `json:"reading"`
@@ -39,7 +40,7 @@ func describeCluster(doc document, c *snapshot.Cluster, unknown **bool) error {
 	if err := decode(doc, &d, true); err != nil {
 		return err
 	}
-	c.Domain, c.Reason, c.Reading, c.Denied = d.Spec.Domain, d.Spec.Reason, d.Spec.Reading, d.Spec.Denied
+	c.Domain, c.Cause, c.Reason, c.Reading, c.Denied = d.Spec.Domain, d.Spec.Cause, d.Spec.Reason, d.Spec.Reading, d.Spec.Denied
 	if d.Spec.Sync != nil {
 		c.Sync = *d.Spec.Sync
 	}

@@ -15,6 +15,7 @@
 //	spec:
 //	  domain: cluster.local  # DNS suffix of Services; overrides the KubernetesCluster's
 //	  sync: stale            # unsynced, stale or synced (the default)
+//	  cause: ServerUnanswered # as in the status of a KubernetesCluster
 //	  reason: no answer from https://10.0.0.1:6443
 //
 //	kind: Management         # in the folder management

@@ -152,6 +152,9 @@ func describedCluster(c *snapshot.Cluster) map[string]any {
 	if c.Reading {
 		spec["reading"] = true
 	}
+	if c.Cause != "" {
+		spec["cause"] = c.Cause
+	}
 	if len(c.Denied) > 0 {
 		spec["denied"] = c.Denied
 	}

@@ -102,12 +102,18 @@ func (s *server) check(ctx context.Context, status *ClusterStatus) {
 	status.Latency = time.Since(start)
 	switch {
 	case isDenied(err):
-		status.Health = snapshot.HealthDenied
-		status.because(snapshot.Reason{Code: snapshot.CredentialRefused, What: "the cluster refuses the credential", Hint: "run `meshctl cluster register --renew`"})
+		o := snapshot.NewOutage(status.Name, kube.Cause(err), "the cluster refuses the credential")
+		if o.Cause == snapshot.PermissionsMissing {
+			o.What = "the cluster refuses the request: " + kube.Text(err)
+		}
+		status.Health = o.Health
+		status.because(snapshot.Reason{Code: o.Cause, What: o.What, Hint: o.Next})
 		return
 	case err != nil:
-		status.Health, status.Latency = snapshot.HealthUnreachable, 0
-		status.because(snapshot.ReasonOf(snapshot.ClusterFrozen, s.unreachable(ctx, err)))
+		what := snapshot.ReasonOf(snapshot.ClusterFrozen, s.unreachable(ctx, err)).What
+		o := snapshot.NewOutage(status.Name, kube.Cause(err), what)
+		status.Health, status.Latency = o.Health, 0
+		status.because(snapshot.Reason{Code: snapshot.ClusterFrozen, Cause: o.Cause, What: o.What, Hint: o.Next})
 		return
 	}
 	status.Health = snapshot.Healthy

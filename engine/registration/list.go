@@ -206,8 +206,8 @@ func (s *ClusterStatus) addServeReport(v serveReport) {
 	switch {
 	case s.Connection != nil: // all that is known is from serve
 	case v.serve == ServeReaches && s.Health == snapshot.HealthUnreachable:
-		what, hint := s.Reasons.Advice()
-		s.because(snapshot.Reason{Code: snapshot.ReachedByServe, What: "meshctl serve reaches it; from here: " + what, Hint: hint})
+		what, _ := s.Reasons.Advice()
+		s.because(snapshot.Reason{Code: snapshot.ReachedByServe, What: "meshctl serve reaches it; from here: " + what, Hint: "check the network between here and there"})
 	case v.serve == ServeFails && s.Health == snapshot.Healthy:
 		s.Health = snapshot.HealthDegraded
 		s.because(snapshot.Reason{Code: snapshot.NotReachedByServe, What: "meshctl serve does not reach it: " + v.message})

@@ -53,6 +53,8 @@ type Cluster struct {
 	// Reason says, for people, why Sync is not Synced. It names no time, which would
 	// make it change all the time.
 	Reason string
+	// Cause is Reason as a code; empty if none is known. See NewOutage.
+	Cause Code
 	// Reading: it answers, or has a new connection of which nothing is known yet, and its objects are still being read.
 	Reading bool
 	// Credential is the fingerprint of the stored credential that Sync and Reason are about;
@@ -115,7 +117,9 @@ const (
 )
 
 // SetReading notes that the objects of a cluster are still being read.
-func (c *Cluster) SetReading() { c.Reading, c.Reason = true, "its objects are still being read" }
+func (c *Cluster) SetReading() {
+	c.Reading, c.Cause, c.Reason = true, StillRead, "its objects are still being read"
+}
 
 // String returns "unsynced", "stale" or "synced".
 func (s Sync) String() string { return [...]string{"unsynced", "stale", "synced"}[s] }
@@ -125,15 +129,7 @@ func (c *Cluster) Frozen() bool { return c.Sync != Synced }
 
 // Unreachable says that nothing may be written to the cluster, and why: "unreachable: no answer
 // from ..."; empty if something may.
-func (c *Cluster) Unreachable() string {
-	switch {
-	case !c.Frozen():
-		return ""
-	case c.Reason == "":
-		return string(HealthUnreachable)
-	}
-	return string(HealthUnreachable) + ": " + c.Reason
-}
+func (c *Cluster) Unreachable() string { return c.Outage().Text() }
 
 // DomainOrDefault is the DNS suffix of the cluster's Services.
 func (c *Cluster) DomainOrDefault() string {

@@ -9,6 +9,8 @@ import (
 // worded otherwise in each version.
 type Reason struct {
 	Code Code `json:"code"`
+	// Cause is why a cluster is frozen; empty with other codes than ClusterFrozen. See NewOutage.
+	Cause Code `json:"cause,omitempty"`
 	// What is the case, as a sentence. It changes only if the cause does.
 	What string `json:"what"`
 	// Hint is the next step, as a sentence; empty if there is none.

@@ -114,7 +114,11 @@ func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluste
 		reasons = snapshot.Reasons{{Code: snapshot.ClusterFrozen, What: "it is not connected yet"}}
 	case c.Frozen():
 		said.State = multiclusterv1alpha1.ClusterStateFailed
-		reasons = snapshot.Reasons{{Code: snapshot.ClusterFrozen, What: c.Reason}}
+		outage := c.Outage()
+		reasons = snapshot.Reasons{{Code: snapshot.ClusterFrozen, Cause: outage.Cause, What: outage.What}}
+		if outage.Cause != "" {
+			reasons[0].Hint = outage.Next
+		}
 		if failures.held != nil {
 			reasons = append(reasons, *failures.held)
 		} else if c.Reading {
@@ -138,7 +142,7 @@ func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluste
 		said.Message = reasons.String()
 	}
 	for _, r := range reasons {
-		said.Reasons = append(said.Reasons, multiclusterv1alpha1.ClusterReason{Code: string(r.Code), What: r.What, Hint: r.Hint, ReleaseCode: r.ReleaseCode})
+		said.Reasons = append(said.Reasons, multiclusterv1alpha1.ClusterReason{Code: string(r.Code), Cause: string(r.Cause), What: r.What, Hint: r.Hint, ReleaseCode: r.ReleaseCode})
 	}
 	var connection *multiclusterv1alpha1.Connection
 	if c != nil {

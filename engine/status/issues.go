@@ -13,8 +13,8 @@ import (
 func Issues(in *snapshot.Input, discovered []*snapshot.Discovered, plan *snapshot.Plan, dialects []*snapshot.Dialect) []snapshot.Issue {
 	var out []snapshot.Issue
 	for _, c := range in.Clusters {
-		if c.Frozen() {
-			out = append(out, frozenIssue(in.Management.Namespace, c))
+		if o := c.Outage(); o != nil {
+			out = append(out, o.Issue(snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: in.Management.Namespace, Name: c.Name}))
 		}
 	}
 	for _, d := range discovered {
@@ -51,15 +51,6 @@ func Issues(in *snapshot.Input, discovered []*snapshot.Discovered, plan *snapsho
 	out = append(out, ineffective(in.Management, inUse(dialects, plan.Meshes))...)
 	slices.SortFunc(out, snapshot.Issue.Compare)
 	return out
-}
-
-func frozenIssue(namespace string, c *snapshot.Cluster) snapshot.Issue {
-	return snapshot.Issue{
-		Code: snapshot.ClusterFrozen, Severity: snapshot.Error,
-		Ref:     snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: namespace, Name: c.Name},
-		Message: "the cluster is " + c.Unreachable() + "; nothing is changed there, and other clusters keep the objects that follow from it",
-		Hint:    "`meshctl cluster list` says why, and what to do; until it answers, requests go on as last written, and edits wait",
-	}
 }
 
 func failureIssue(f snapshot.Failure) snapshot.Issue {

@@ -3,6 +3,7 @@ package watch
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -31,7 +32,7 @@ type registered interface {
 	renewed()
 	setCredential(fingerprint string)
 	// setUnusable says why the cluster cannot be used. What was read before stays.
-	setUnusable(domain, reason string)
+	setUnusable(domain string, cause snapshot.Code, reason string)
 	// stop ends all that runs, and does not wait for it.
 	stop()
 }
@@ -157,13 +158,13 @@ func (m *member) newest() *runningSession { return cmp.Or(m.candidate, m.active)
 
 // setUnusable records that the cluster is registered but cannot be used. Lists
 // that were read before stay, frozen.
-func (m *member) setUnusable(domain, reason string) {
+func (m *member) setUnusable(domain string, cause snapshot.Code, reason string) {
 	m.turn.Lock()
 	defer m.turn.Unlock()
 	m.update(func() bool {
 		m.stopSessions()
 		m.next.Domain = domain
-		m.setFrozen(reason)
+		m.setFrozen(cause, reason)
 		return true
 	})
 	m.link.Reset()
@@ -208,7 +209,7 @@ func (m *member) publish(s *session, cache *clusterCache[snapshot.Cluster]) {
 		used = true
 		cache.published.Store(true)
 		m.cache, m.settled = cache, true
-		m.next.Sync, m.next.Reason, m.next.Reading = snapshot.Synced, "", false
+		m.next.Sync, m.next.Cause, m.next.Reason, m.next.Reading = snapshot.Synced, "", "", false
 		return true
 	})
 	if used {
@@ -220,6 +221,10 @@ func (m *member) publish(s *session, cache *clusterCache[snapshot.Cluster]) {
 func (m *member) freeze(s *session, reason string, err error) {
 	m.turn.Lock()
 	defer m.turn.Unlock()
+	var notUsed kube.NotUsed
+	if errors.As(err, &notUsed) {
+		reason = snapshot.ReasonOf("", notUsed).What // the next step follows from the cause
+	}
 	frozen := false
 	m.update(func() bool {
 		if r := m.candidate; r.is(s) && r.loggedReason != reason {
@@ -230,7 +235,7 @@ func (m *member) freeze(s *session, reason string, err error) {
 			return false
 		}
 		frozen = true
-		m.setFrozen(reason)
+		m.setFrozen(kube.Cause(err), reason)
 		m.promote()
 		return true
 	})
@@ -239,9 +244,9 @@ func (m *member) freeze(s *session, reason string, err error) {
 	}
 }
 
-func (m *member) setFrozen(reason string) {
+func (m *member) setFrozen(cause snapshot.Code, reason string) {
 	m.settled = true
-	m.next.Reason, m.next.Reading = reason, false
+	m.next.Cause, m.next.Reason, m.next.Reading = cause, reason, false
 	m.next.Sync = min(m.next.Sync, snapshot.Stale)
 }
 

@@ -70,7 +70,7 @@ func newRemote(seed *snapshot.Cluster, settings sessionSettings, transport http.
 		next: *seed, dirty: true, cancel: func() {}, state: &relayv1.ClusterState{Reason: noAgent},
 	}
 	r.freeze()
-	r.next.Reason, r.next.Reading, r.next.Credential = noAgent, false, "" // what was known by a credential is not about the agent
+	r.next.Cause, r.next.Reason, r.next.Reading, r.next.Credential = snapshot.AgentAway, noAgent, false, "" // what was known by a credential is not about the agent
 	// What passes through the agent has no server of a known address; the name is for messages.
 	config := &rest.Config{Host: "https://" + seed.Name + ".relay", Transport: transport}
 	client, err := newClient(config, wireScheme(settings.scheme, snapshot.ManagedSide), runtime.ContentTypeJSON, kube.NewBudget(settings.bounds))
@@ -241,14 +241,17 @@ func (r *Remote) update(f func()) {
 	reading := r.state == nil || r.state.GetReading() || r.state.GetSynced()
 	switch {
 	case r.connected && r.state.GetSynced() && complete:
-		r.next.Sync, r.next.Reason, r.next.Reading, r.settled, r.overdue = snapshot.Synced, "", false, true, false
+		r.next.Sync, r.next.Cause, r.next.Reason, r.next.Reading, r.settled, r.overdue = snapshot.Synced, "", "", false, true, false
 	case r.connected && reading && r.next.Sync == snapshot.Synced && !r.overdue:
 	case r.connected && reading:
 		r.freeze()
 		r.next.SetReading()
 	default:
 		r.freeze()
-		r.settled, r.next.Reason, r.next.Reading = true, relay.Text(r.state.GetReason()), false
+		r.settled, r.next.Cause, r.next.Reason, r.next.Reading = true, snapshot.AgentAway, relay.Text(r.state.GetReason()), false
+		if r.connected {
+			r.next.Cause = snapshot.ServerUnanswered // its agent says so
+		}
 	}
 	now := r.next
 	if r.settled && (now.Sync != before.Sync || now.Reason != before.Reason) {
@@ -400,7 +403,7 @@ func (r *Remote) setDomain(domain string) {
 	r.update(func() { r.next.Domain = domain })
 }
 
-func (r *Remote) setUnusable(domain, reason string) {
+func (r *Remote) setUnusable(domain string, _ snapshot.Code, reason string) {
 	r.turn.Lock()
 	defer r.turn.Unlock()
 	r.next.Domain = domain

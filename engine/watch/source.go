@@ -166,9 +166,9 @@ func (s *Source) Set(name, domain string, config *rest.Config, err error) {
 	}
 	switch {
 	case err != nil:
-		m.setUnusable(domain, err.Error())
+		m.setUnusable(domain, kube.Cause(err), snapshot.ReasonOf("", err).What)
 	case config == nil:
-		m.setUnusable(domain, "it has no credential")
+		m.setUnusable(domain, snapshot.CredentialMissing, "it has no credential")
 	default:
 		m.connect(s.ctx, &s.group, domain, config)
 	}

@@ -135,6 +135,9 @@ type ClusterStatus struct {
 type ClusterReason struct {
 	// Code is a word for programs.
 	Code string `json:"code"`
+	// Cause is why a cluster cannot be read, as a word for programs, where code is ClusterFrozen: CredentialRefused,
+	// ServerUnanswered, NameUnresolved and others.
+	Cause string `json:"cause,omitempty"`
 	// What is the case. The wording may change with each version.
 	What string `json:"what,omitempty"`
 	// Hint is the next step.
