@@ -2,6 +2,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -279,12 +280,12 @@ func (o *Options) paint(out io.Writer, c *explain.Checkup) error {
 			}
 			b.WriteString(cmdutil.Clean(category.Title) + "\n")
 		}
-		for j := range category.Checks {
-			check := &category.Checks[j]
-			if check.Result == explain.CheckSkipped || o.Output.Format == formatShort && check.Result == explain.CheckOK {
-				continue
+		for _, group := range o.groups(category) {
+			if len(group) > 1 {
+				o.group(&b, group)
+			} else {
+				o.line(&b, c, category, group[0])
 			}
-			o.line(&b, c, category, check)
 		}
 	}
 	if o.Output.Format != formatShort {
@@ -294,8 +295,66 @@ func (o *Options) paint(out io.Writer, c *explain.Checkup) error {
 	return err
 }
 
+// groups are the checks of a category that are printed: those about one object together, where its first one is; each by itself for
+// pipes.
+func (o *Options) groups(category *explain.CheckCategory) [][]*explain.Check {
+	var out [][]*explain.Check
+	at := map[snapshot.Ref]int{}
+	for i := range category.Checks {
+		check := &category.Checks[i]
+		if check.Result == explain.CheckSkipped || o.Output.Format == formatShort && check.Result == explain.CheckOK {
+			continue
+		}
+		if check.Object == nil || o.Output.Format == formatShort {
+			out = append(out, []*explain.Check{check})
+			continue
+		}
+		group, known := at[*check.Object]
+		if !known {
+			group = len(out)
+			at[*check.Object], out = group, append(out, nil)
+		}
+		out[group] = append(out[group], check)
+	}
+	return out
+}
+
+// group prints several checks that fail about one object; a sentence that is the same on several targets stands there once.
+func (o *Options) group(b *strings.Builder, checks []*explain.Check) {
+	first, p := checks[0], o.Streams.OutPainter()
+	title := first.Object.String() + ": " + cmp.Or(first.InForce, snapshot.Count(len(checks), "problem"))
+	p.Paragraph(b, "  "+p.Severity(fmt.Sprintf("%-7s", first.Result))+"  ", below, cmdutil.Clean(title))
+	type sentence struct {
+		result        explain.CheckResult
+		message, hint string
+	}
+	var order []sentence
+	on := map[sentence][]string{}
+	for _, check := range checks {
+		s := sentence{check.Result, check.Message, check.Hint}
+		if _, said := on[s]; !said {
+			order, on[s] = append(order, s), nil
+		}
+		if check.Target != nil {
+			on[s] = append(on[s], check.Target.Name)
+		}
+	}
+	for n, s := range order {
+		text := s.message
+		if names := on[s]; len(names) > 0 {
+			text = "on " + strings.Join(names, ", ") + ": " + text
+		}
+		if s.result != first.Result {
+			text = string(s.result) + ": " + text
+		}
+		p.Numbered(b, below, n+1, cmdutil.Clean(text), cmdutil.Clean(s.hint))
+	}
+}
+
+// below is what stands before a line below one that begins with a result.
+const below = "           "
+
 func (o *Options) line(b *strings.Builder, c *explain.Checkup, category *explain.CheckCategory, check *explain.Check) {
-	const below = "           "
 	message, p := cmdutil.Clean(check.Message), o.Streams.OutPainter()
 	result := p.Severity(fmt.Sprintf("%-7s", check.Result)) + "  "
 	if o.Output.Format == formatShort {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -74,6 +75,19 @@ func TestIssues(t *testing.T) {
 	assert.Equal(t, `error    TrafficPolicy bookinfo/slow on reviews: is set twice (FieldConflict)
          → remove one
 warning  TrafficPolicy bookinfo/slow: no match (SelectsNothing)
+warning  left out (KindUnsupported)
+`, out.String())
+	out.Reset()
+	again := issues[0]
+	again.Target.Name = "ratings"
+	require.NoError(t, cmdutil.PrintIssueGroups(&out, cmdutil.Painter{}, []explain.IssueGroup{
+		{Ref: policy, State: "in force on 0 of 2", Issues: explain.MergeIssues([]snapshot.Issue{issues[0], again, issues[1]})},
+		{Issues: explain.MergeIssues(issues[2:])},
+	}))
+	assert.Equal(t, `error    TrafficPolicy bookinfo/slow: in force on 0 of 2
+         (1) on reviews, ratings: is set twice (FieldConflict)
+             → remove one
+         (2) warning: no match (SelectsNothing)
 warning  left out (KindUnsupported)
 `, out.String())
 	assert.Equal(t, "1 error, 2 warnings", cmdutil.CountIssues(issues))

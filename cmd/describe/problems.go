@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -18,6 +19,11 @@ func newCmdProblems(f *cmdutil.Factory, runF func(context.Context, *Options) err
 		Use:     "problems",
 		Aliases: []string{"issues"},
 		Short:   "All problems, worst first, each with a next step",
+		Long: `Lists what is wrong, worst first, with all that is wrong with one object in one
+place, and the next step for each.
+
+What passes by itself, such as an object that serve is about to delete, is
+counted only; -o wide lists it, too, and each issue on a line of its own.`,
 		Example: `  # Show what is wrong, and what to do about it
   meshctl describe problems
 
@@ -31,7 +37,7 @@ func newCmdProblems(f *cmdutil.Factory, runF func(context.Context, *Options) err
 			return problemsRun(cmd.Context(), opts)
 		},
 	}
-	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatWide, cmdutil.FormatJSON, cmdutil.FormatYAML)
 	opts.Output.Prints(cmdutil.Form{Value: []snapshot.Issue{}})
 	opts.Source.AddFlags(cmd)
 	opts.Source.AddClustersFlag(cmd)
@@ -52,6 +58,15 @@ func problemsRun(ctx context.Context, opts *Options) error {
 			_, err := fmt.Fprintln(opts.Streams.Err, cmdutil.Clean(index.Problems().Empty))
 			return err
 		}
-		return cmdutil.PrintIssues(out, opts.Output.Painter(opts.Streams), "", issues)
+		painter := opts.Output.Painter(opts.Streams)
+		if opts.Output.Format == cmdutil.FormatWide {
+			return cmdutil.PrintIssues(out, painter, "", issues)
+		}
+		groups, passing := explain.GroupIssues(index, issues)
+		if err := cmdutil.PrintIssueGroups(out, painter, groups); err != nil || passing == 0 {
+			return err
+		}
+		_, err := fmt.Fprintln(opts.Streams.Err, "and "+explain.PassingText(passing)+": -o wide")
+		return err
 	})
 }

@@ -96,7 +96,13 @@ func (k *checks) take(to *CheckCategory, about func(*snapshot.Issue) bool) (prob
 		}
 		check := Check{
 			ID: strings.ToLower(string(issue.Code)) + "/" + strings.ReplaceAll(issue.Object(), " ", "/"), Description: issue.Object(), Result: result, Message: issue.Message, Hint: issue.Hint,
-			Code: issue.Code,
+			Code: issue.Code, InForce: inForceText(k.index, issue.Ref),
+		}
+		if issue.Ref != (snapshot.Ref{}) {
+			check.Object = &issue.Ref
+		}
+		if issue.Target != (snapshot.Ref{}) && issue.Target != issue.Ref {
+			check.Target = &issue.Target
 		}
 		if ref := k.index.nearest(*issue); ref != (snapshot.Ref{}) {
 			check.On = &ref
@@ -226,14 +232,14 @@ func (k *checks) cluster(found *CheckedCluster) CheckCategory {
 			c.warn(id(checkCluster), answers, found.Reasons.String(), "register it with an --api-server-address that this machine reaches, or run the command where meshctl serve runs")
 			return c
 		}
-		c.fail(id(checkCluster), answers, what, "start it, or repair the network; the objects there stay in effect, and meshctl serve reconnects by itself")
+		c.fail(id(checkCluster), answers, what, snapshot.NewOutage(found.Name, causeOf(found.Reasons), what).Hint())
 		skip(checkCluster, [2]string{checkCredential, credential}, [2]string{"cluster-usable", usable}, [2]string{"cluster-served", served})
 		k.away[found.Name] = id(checkCluster)
 	case snapshot.HealthDenied, snapshot.HealthInvalid:
 		if found.Health == snapshot.HealthDenied {
 			c.ok(id(checkCluster), answers, version)
 		}
-		c.fail(id(checkCredential), credential, what, cmp.Or(hint, "register it again: `meshctl cluster register "+found.Name+" --renew`"))
+		c.fail(id(checkCredential), credential, what, snapshot.NewOutage(found.Name, causeOf(found.Reasons), what).Hint())
 		skip(checkCredential, [2]string{"cluster-usable", usable}, [2]string{"cluster-served", served})
 		k.away[found.Name] = id(checkCredential)
 	default:
@@ -269,6 +275,14 @@ func (k *checks) cluster(found *CheckedCluster) CheckCategory {
 		return i.Ref.Kind == snapshot.KubernetesCluster && i.Ref.Name == found.Name
 	})
 	return c
+}
+
+// causeOf is why a cluster cannot be used: the code of the first reason, or what is behind it.
+func causeOf(reasons snapshot.Reasons) snapshot.Code {
+	if len(reasons) == 0 {
+		return ""
+	}
+	return cmp.Or(reasons[0].Cause, reasons[0].Code)
 }
 
 // credential checks how long the credential of a cluster lasts.

@@ -53,6 +53,11 @@ type Check struct {
 	// Code is that of the issue that it is about, and On its object; if it is about one.
 	Code snapshot.Code `json:"code,omitempty"`
 	On   *snapshot.Ref `json:"on,omitempty"`
+	// Object is the one that the issue is to be mended on, Target the one on which it matters, if that is another, and InForce says on
+	// how many of its targets the object is in force: "in force on 0 of 2".
+	Object  *snapshot.Ref `json:"object,omitempty"`
+	Target  *snapshot.Ref `json:"target,omitempty"`
+	InForce string        `json:"inForce,omitempty"`
 	// Because is the ID of the check because of whose failure it was skipped.
 	Because string `json:"because,omitempty"`
 }

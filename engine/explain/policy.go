@@ -203,12 +203,12 @@ func (t *PolicyTarget) row(ordered bool) []string {
 	if t.Order != nil {
 		order = numbers([]uint32{*t.Order})
 	}
-	if len(t.Issues) > 0 {
-		why = t.Issues[0].Message
+	for _, issue := range t.Issues {
+		if code := string(issue.Code); issue.Severity > snapshot.Info && !strings.Contains(why+", ", code+", ") {
+			why += code + ", " // the issues of the page have the sentences
+		}
 	}
-	if more := len(t.Issues) - 1; more > 0 {
-		why += " (and " + snapshot.Count(more, "more issue") + ")"
-	}
+	why = strings.TrimSuffix(why, ", ")
 	if !ordered {
 		return []string{t.Destination.Name, t.Cluster, state, why}
 	}

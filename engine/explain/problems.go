@@ -28,7 +28,7 @@ func (x *Index) Problems() Table {
 	if not := x.NotRead(); not != "" {
 		empty = "No problems, as far as was read. Not read: " + not
 	}
-	t := newTable(empty, columns, x.Issues(), func(i *snapshot.Issue) Row {
+	t := newTable(empty, columns, countPassing(x.Issues()), func(i *snapshot.Issue) Row {
 		row := Row{
 			// Two issues may say the same of one object on two targets.
 			Key: i.Ref.String() + " " + i.Target.String() + " " + string(i.Code) + " " + i.Message,
@@ -49,6 +49,17 @@ func (x *Index) Problems() Table {
 	return t
 }
 
+// countPassing replaces the issues that pass by themselves by one that counts them.
+func countPassing(issues []snapshot.Issue) []snapshot.Issue {
+	rest := lasting(issues)
+	if n := len(issues) - len(rest); n > 0 {
+		rest = append(slices.Clip(rest), snapshot.Issue{
+			Severity: snapshot.Info, Code: snapshot.Drifted, Message: "and " + PassingText(n), Hint: "`meshctl describe problems -o wide` lists them",
+		})
+	}
+	return rest
+}
+
 // Issues lists all that there are, worst first: those of the Output, and those
 // that only stored statuses tell.
 func (x *Index) Issues() []snapshot.Issue {
@@ -57,12 +68,8 @@ func (x *Index) Issues() []snapshot.Issue {
 		all = append(all, issues...)
 	}
 	for _, c := range x.state.Input.Clusters {
-		health, why := x.health(c.Name)
-		if health == snapshot.HealthUnreachable && (x.unread || onlyByAgent(x, c.Name)) {
-			all = append(all, snapshot.Issue{
-				Code: snapshot.ClusterFrozen, Severity: snapshot.Error, Ref: x.clusterRef(c.Name),
-				Message: "nothing is changed there: " + why, Hint: "check that its API server runs; `meshctl cluster list` shows its state",
-			})
+		if o := outageOf(x, c.Name); o != nil && (x.unread || onlyByAgent(x, c.Name)) {
+			all = append(all, o.Issue(x.clusterRef(c.Name)))
 		}
 	}
 	slices.SortFunc(all, snapshot.Issue.Compare)

@@ -87,8 +87,9 @@ func (l Level) String() string {
 // LevelOf is the level of a severity.
 func LevelOf(s snapshot.Severity) Level { return Level(s) + Info }
 
-// worstLevel is the level of the worst issue; issues are worst first.
+// worstLevel is the level of the worst issue; issues are worst first. What passes by itself has none.
 func worstLevel(issues []snapshot.Issue) Level {
+	issues = lasting(issues)
 	if len(issues) == 0 {
 		return OK
 	}
@@ -98,7 +99,7 @@ func worstLevel(issues []snapshot.Issue) Level {
 // setIssue puts the first of issues, which is the worst one, into the row.
 func (r *Row) setIssue(issues []snapshot.Issue) {
 	r.Level = worstLevel(issues)
-	if len(issues) > 0 {
+	if issues = lasting(issues); len(issues) > 0 {
 		r.Note, r.Next = issues[0].Message, issues[0].Hint
 	}
 }
