@@ -10,7 +10,8 @@
 //	                 from those that follow now; statusfacts.go compares them
 //	pending.go       objects of which the server has not processed the latest version
 //	inforce.go       what serves, and how what clusters have differs from what follows
-//	issues.go        the issues of an object; problems.go lists those of all objects
+//	issues.go        the issues of an object; problems.go lists those of all objects,
+//	                 and issuegroups.go puts those of one object together
 //	generated.go     the YAML of an object, and what was generated from it
 //
 // A Description is all about one object, as JSON and as a Page of Sections (page.go):

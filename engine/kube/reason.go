@@ -21,10 +21,16 @@ type NotUsed interface {
 	NotUsed()
 }
 
+// Caused is an error that knows its Cause.
+type Caused interface {
+	error
+	Cause() snapshot.Code
+}
+
 // Cause is why a server cannot be used, as a code: what Reason says for people. Empty if there is none for it.
 func Cause(err error) snapshot.Code {
 	var (
-		caused    interface{ Cause() snapshot.Code }
+		caused    Caused
 		status    apierrors.APIStatus
 		authority x509.UnknownAuthorityError
 		hostname  x509.HostnameError

@@ -8,6 +8,7 @@
 //
 //	gateways.go     the gateways between clusters, and those that stay open
 //	gatewaychoice.go which Services may be gateways
+//	gatewayserved.go which gateway is at fault if none serves
 //	gatewaypods.go  which workloads are gateways
 //	selectors.go    issues about the selectors of a VirtualMesh
 //

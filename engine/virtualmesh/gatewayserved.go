@@ -1,9 +1,12 @@
 package virtualmesh
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+
+	endpointv1 "k8s.io/api/discovery/v1"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
@@ -15,39 +18,82 @@ import (
 // now, as the status of the Mesh has it. The fault is never that another Service is no gateway.
 
 // servedGateways are those of the status of a Mesh: in use, or the last that were.
-type servedGateways []discoveryv1.AppliedEastWestIngressGateway
-
-// storedGateways are the gateways of one Mesh.
-type storedGateways struct {
-	mesh   commonv1.ObjectRef
-	served servedGateways
+type servedGateways struct {
+	mesh    commonv1.ObjectRef
+	applied []discoveryv1.AppliedEastWestIngressGateway
+	// sliced are those whose EndpointSlices are known, by the name of the Destination. Without one, as in files, nothing is known
+	// of the pods; a cluster has one for each Service, also for one without pods.
+	sliced map[string]bool
 }
 
-func newStoredGateways(meshes []*discoveryv1.Mesh) []storedGateways {
-	var out []storedGateways
-	for _, o := range meshes {
-		if served := o.Status.AppliedEastWestIngressGateways; len(served) > 0 {
-			out = append(out, storedGateways{commonv1.ObjectRef{Name: o.Name, Namespace: o.Namespace}, served})
+func newServedGateways(in *snapshot.Input) []servedGateways {
+	var out []servedGateways
+	for _, o := range in.Management.Meshes {
+		_, at := snapshot.MeshType(&o.Spec)
+		i, known := slices.BinarySearchFunc(in.Clusters, at.Cluster, func(c *snapshot.Cluster, name string) int { return strings.Compare(c.Name, name) })
+		if !known || len(o.Status.AppliedEastWestIngressGateways) == 0 {
+			continue
 		}
+		s := servedGateways{commonv1.ObjectRef{Name: o.Name, Namespace: o.Namespace}, o.Status.AppliedEastWestIngressGateways, map[string]bool{}}
+		for j := range s.applied {
+			of := s.applied[j].DestinationRef
+			if service, namespace := serviceOfGateway(in.Management, of, at.Namespace, at.Cluster); service != "" && hasSlice(in.Clusters[i], namespace, service) {
+				s.sliced[of.Name] = true
+			}
+		}
+		out = append(out, s)
 	}
 	return out
+}
+
+// serviceOfGateway is the Service of a gateway's Destination: by its name, if it is where gateways usually are, or as it is stored; empty
+// if it is not.
+func serviceOfGateway(m *snapshot.Management, of commonv1.ObjectRef, namespace, cluster string) (service, in string) {
+	if service, usual := strings.CutSuffix(of.Name, "-"+namespace+"-"+cluster); usual {
+		return service, namespace
+	}
+	ref := snapshot.Ref{Kind: snapshot.Destination, Namespace: of.Namespace, Name: of.Name}
+	i, known := slices.BinarySearchFunc(m.Destinations, ref, func(d *discoveryv1.Destination, at snapshot.Ref) int {
+		return cmp.Or(strings.Compare(d.Namespace, at.Namespace), strings.Compare(d.Name, at.Name))
+	})
+	if !known || m.Destinations[i].Spec.KubeService == nil {
+		return "", ""
+	}
+	k := m.Destinations[i].Spec.KubeService.Ref
+	return k.Name, k.Namespace
+}
+
+// hasSlice reports whether a Service has an EndpointSlice.
+func hasSlice(c *snapshot.Cluster, namespace, service string) bool {
+	at, _ := slices.BinarySearchFunc(c.EndpointSlices, namespace, func(s *endpointv1.EndpointSlice, namespace string) int {
+		return strings.Compare(s.Namespace, namespace)
+	})
+	for _, s := range c.EndpointSlices[at:] {
+		if s.Namespace != namespace {
+			break
+		}
+		if s.Labels[endpointv1.LabelServiceName] == service {
+			return true
+		}
+	}
+	return false
 }
 
 // served are the gateways of a mesh.
 func (f TrustFacts) served(mesh *snapshot.MeshPlan) servedGateways {
 	for _, s := range f.gateways {
 		if s.mesh.Name == mesh.Ref.Name && s.mesh.Namespace == mesh.Ref.Namespace {
-			return s.served
+			return s
 		}
 	}
-	return nil
+	return servedGateways{}
 }
 
 // find is how other clusters reached a gateway; nil if they did not.
 func (s servedGateways) find(d *discoveryv1.Destination) *discoveryv1.AppliedEastWestIngressGateway {
-	for i := range s {
-		if of := s[i].DestinationRef; of.Name == d.Name && of.Namespace == d.Namespace {
-			return &s[i]
+	for i := range s.applied {
+		if of := s.applied[i].DestinationRef; of.Name == d.Name && of.Namespace == d.Namespace {
+			return &s.applied[i]
 		}
 	}
 	return nil
@@ -56,8 +102,8 @@ func (s servedGateways) find(d *discoveryv1.Destination) *discoveryv1.AppliedEas
 // lost are the gateways that served and are no candidates any more.
 func (s servedGateways) lost(inv *inventory.Inventory, mesh *snapshot.MeshPlan, candidates []gatewayCandidate) []snapshot.Issue {
 	var issues []snapshot.Issue
-	for i := range s {
-		of := s[i].DestinationRef
+	for i := range s.applied {
+		of := s.applied[i].DestinationRef
 		is := func(d *discoveryv1.Destination) bool { return d.Name == of.Name && d.Namespace == of.Namespace }
 		if slices.ContainsFunc(candidates, func(c gatewayCandidate) bool { return is(c.destination) }) {
 			continue
@@ -117,10 +163,7 @@ func preferReady(gateways []snapshot.GatewayPlan, served servedGateways) ([]snap
 	var issues []snapshot.Issue
 	for _, gw := range gateways {
 		if gw.NoPods {
-			was := slices.ContainsFunc(served, func(s discoveryv1.AppliedEastWestIngressGateway) bool {
-				return s.DestinationRef.Name == gw.Destination.Name
-			})
-			gw.NoPods = was || ready >= 0
+			gw.NoPods = served.sliced[gw.Destination.Name] || ready >= 0
 		}
 		if !gw.NoPods {
 			left = append(left, gw)

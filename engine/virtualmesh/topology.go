@@ -276,7 +276,7 @@ func (t *Topology) configureMember(plan *snapshot.VirtualMeshPlan, member *snaps
 		add(issues...)
 		add(t.limitGateways(member)...)
 		if len(member.Gateways) == 0 {
-			member.Served = served
+			member.Served = served.applied
 		}
 		add(chooser.ignoredGateways()...)
 	} else if member.DenyByDefault != nil {

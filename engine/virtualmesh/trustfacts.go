@@ -14,7 +14,7 @@ import (
 // TrustFacts are what the trust and the gateways of VirtualMeshes follow from, beside the meshes.
 type TrustFacts struct {
 	roots    []*snapshot.VirtualMeshRoots
-	gateways []storedGateways
+	gateways []servedGateways
 	clusters []clusterFacts
 	// stored are the statuses of VirtualMeshes that have any.
 	stored []stored
@@ -38,7 +38,7 @@ type stored struct {
 
 // NewTrustFacts reads the facts of an Input.
 func NewTrustFacts(in *snapshot.Input) TrustFacts {
-	facts := TrustFacts{roots: in.Roots, gateways: newStoredGateways(in.Management.Meshes)}
+	facts := TrustFacts{roots: in.Roots, gateways: newServedGateways(in)}
 	namespaces := map[string]string{}
 	for _, registered := range in.Management.KubernetesClusters {
 		namespaces[registered.Name] = registered.Status.Namespace

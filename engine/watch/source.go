@@ -166,7 +166,11 @@ func (s *Source) Set(name, domain string, config *rest.Config, err error) {
 	}
 	switch {
 	case err != nil:
-		m.setUnusable(domain, kube.Cause(err), snapshot.ReasonOf("", err).What)
+		cause := snapshot.CredentialInvalid
+		if known := kube.Caused(nil); errors.As(err, &known) {
+			cause = known.Cause()
+		}
+		m.setUnusable(domain, cause, snapshot.ReasonOf("", err).What)
 	case config == nil:
 		m.setUnusable(domain, snapshot.CredentialMissing, "it has no credential")
 	default:

@@ -132,6 +132,7 @@ func TestCredentialsAreReplacedMakeBeforeBreak(t *testing.T) {
 	w.Set("west", "", nil, errors.New("its Secret holds no kubeconfig"))
 	stale := w.is("west", snapshot.Stale)
 	assert.Equal(t, "its Secret holds no kubeconfig", stale.Reason)
+	assert.Equal(t, snapshot.CredentialInvalid, stale.Cause)
 	assert.Same(t, serviceIn(after, "third"), serviceIn(stale, "third"))
 	w.Set("west", "", good, nil)
 	w.is("west", snapshot.Synced)
@@ -189,7 +190,9 @@ func TestClustersThatNeverAnswerDelayNobody(t *testing.T) {
 	w.is("good", snapshot.Synced)
 	assert.Equal(t, "https://"+silent.Addr().String()+" does not answer in time", w.is("silent", snapshot.Unsynced).Reason)
 	assert.Equal(t, "https://"+closed+" refuses connections", w.is("closed", snapshot.Unsynced).Reason)
+	assert.Equal(t, snapshot.ServerUnanswered, w.is("closed", snapshot.Unsynced).Cause)
 	assert.Equal(t, "the certificate of "+config.Host+" is signed by an unknown authority", w.is("stranger", snapshot.Unsynced).Reason)
+	assert.Equal(t, snapshot.CertificateUntrusted, w.is("stranger", snapshot.Unsynced).Cause)
 	forbidden := w.until("a reason", func(i *snapshot.Input) bool { return named(i, "anonymous").Reason != "" })
 	assert.Contains(t, named(forbidden, "anonymous").Reason, "is forbidden")
 }

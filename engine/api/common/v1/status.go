@@ -8,7 +8,8 @@ type ApprovalState string
 const (
 	// ApprovalStatePending: not processed yet.
 	ApprovalStatePending ApprovalState = "PENDING"
-	// ApprovalStateAccepted: valid and applied.
+	// ApprovalStateAccepted: valid and applied. Whether it is in force, or waits for a gateway, endpoints or a cluster, is for its
+	// condition InForce to say.
 	ApprovalStateAccepted ApprovalState = "ACCEPTED"
 	// ApprovalStateInvalid: a bad parameter, a bad reference, or a conflict with a resource accepted earlier. The errors
 	// and warnings say what is in force nevertheless.
