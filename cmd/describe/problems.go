@@ -19,8 +19,8 @@ func newCmdProblems(f *cmdutil.Factory, runF func(context.Context, *Options) err
 		Use:     "problems",
 		Aliases: []string{"issues"},
 		Short:   "All problems, worst first, each with a next step",
-		Long: `Lists what is wrong, worst first, with all that is wrong with one object in one
-place, and the next step for each.
+		Long: `All problems, worst first: all that is wrong with one object in one place, each
+with a next step.
 
 What passes by itself, such as an object that serve is about to delete, is
 counted only; -o wide lists it, too, and each issue on a line of its own.`,
