@@ -65,6 +65,9 @@ func (w *randomWorld) addAccess() {
 	if w.r.Intn(2) == 0 {
 		w.fillAccess(&p.Spec)
 	}
+	if w.r.Intn(4) == 0 {
+		p.Spec.Action = networkingv1.AccessDeny
+	}
 	w.access = append(slices.Clone(w.access), p)
 }
 
@@ -150,6 +153,14 @@ func letsIn(rule *security.Rule, c call) bool {
 	}))
 }
 
+// anyMatches reports whether a rule of the policies with an action that select a pod matches a call.
+func anyMatches(policies []*security.AuthorizationPolicy, action security.AuthorizationPolicy_Action, labels map[string]string, c call) bool {
+	return slices.ContainsFunc(policies, func(p *security.AuthorizationPolicy) bool {
+		return p.Action == action && inventory.MatchLabels(p.Selector.MatchLabels, labels) &&
+			slices.ContainsFunc(p.Rules, func(rule *security.Rule) bool { return letsIn(rule, c) })
+	})
+}
+
 // allows evaluates a policy as it is written, on the ports of one service.
 func allows(rule *snapshot.AccessRule, on *snapshot.DestinationPlan, c call) bool {
 	from := rule.Anyone || slices.ContainsFunc(rule.Sources, func(s snapshot.Source) bool {
@@ -226,10 +237,7 @@ func TestPodsAreAsClosedAsEachServiceSays(t *testing.T) {
 			}
 			for range 20 {
 				c := w.call()
-				got := slices.ContainsFunc(objects[inventory.NamespaceOf(k)], func(p *security.AuthorizationPolicy) bool {
-					return inventory.MatchLabels(p.Selector.MatchLabels, k.PodLabels) &&
-						slices.ContainsFunc(p.Rules, func(rule *security.Rule) bool { return letsIn(rule, c) })
-				})
+				got := anyMatches(objects[inventory.NamespaceOf(k)], security.AuthorizationPolicy_ALLOW, k.PodLabels, c)
 				at := fmt.Sprintf("seed %d: %+v to %s", seed, c, workload.Name)
 				if got {
 					in++

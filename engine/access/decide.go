@@ -27,6 +27,9 @@ type Decision struct {
 	// there are no rules.
 	Nearest   *snapshot.EffectiveRule
 	Obstacles []Obstacle
+	// Denied are the policies that deny it, ascending: then it is refused, whatever the rest says. Denier is the first rule that does.
+	Denied []snapshot.Ref
+	Denier *snapshot.EffectiveRule
 }
 
 // Allows evaluates a call to a Destination from a mesh.

@@ -5,4 +5,5 @@
 //	rules.go      which rule allows all that another one allows
 //	intersect.go  what the policies on several services allow together
 //	decide.go     whether rules allow a call, and what of it they do not
+//	deny.go       whether a call is denied, whatever allows it
 package access

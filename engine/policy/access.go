@@ -16,18 +16,19 @@ import (
 type sourceReader struct {
 	inv      *inventory.Inventory
 	topology *virtualmesh.Topology
+	does     verbs
 	// issues are those of the sources that were read.
 	issues []snapshot.Issue
 }
 
-// readSources says whom an AccessPolicy allows, never more than what is written.
+// readSources says whom an AccessPolicy allows, or denies, never more than what is written.
 // Sources that certificates cannot express are expanded to the known workloads; a
 // source that matches nobody allows nobody.
 func readSources(p *networkingv1.AccessPolicy, inv *inventory.Inventory, topology *virtualmesh.Topology) (*snapshot.AccessRule, []snapshot.Issue) {
-	r := &sourceReader{inv: inv, topology: topology}
+	r := &sourceReader{inv: inv, topology: topology, does: doesOf(&p.Spec)}
 	rule := &snapshot.AccessRule{
 		Origin: snapshot.Origin{Ref: snapshot.RefOf(snapshot.AccessPolicy, p), Field: "sourceSelector"},
-		Policy: p,
+		Policy: p, Denies: p.Spec.Denies(),
 		Anyone: len(p.Spec.SourceSelector) == 0,
 		Paths:  p.Spec.AllowedPaths, Methods: p.Spec.AllowedMethods, Ports: p.Spec.AllowedPorts,
 	}
@@ -49,8 +50,8 @@ func readSources(p *networkingv1.AccessPolicy, inv *inventory.Inventory, topolog
 		slices.SortFunc(source.Identities, compareIdentities)
 		source.Identities = slices.Compact(source.Identities)
 		if inventory.NeedsBoth(s) {
-			issue := snapshot.Warnf(snapshot.SourceNarrowed, "write two selectors to allow callers that match either",
-				"a sourceSelector with both namespaces and service accounts allows only callers that match both").At("sourceSelector")
+			issue := snapshot.Warnf(snapshot.SourceNarrowed, "write two selectors to "+r.does.verb+" callers that match either",
+				"a sourceSelector with both namespaces and service accounts %s only callers that match both", r.does.does).At("sourceSelector")
 			r.report(issue)
 			if len(source.Identities) == 0 {
 				continue // an empty list of identities would allow everybody in the namespaces
@@ -63,7 +64,7 @@ func readSources(p *networkingv1.AccessPolicy, inv *inventory.Inventory, topolog
 	if rule.Anyone {
 		rule.Sources = nil
 	} else if len(rule.Sources) == 0 {
-		r.report(snapshot.Warnf(snapshot.SelectsNothing, "correct sourceSelector; until then the policy allows no caller",
+		r.report(snapshot.Warnf(snapshot.SelectsNothing, "correct sourceSelector; until then the policy "+r.does.does+" no caller",
 			"sourceSelector matches no known identity").At("sourceSelector"))
 	}
 	return rule, r.issues
@@ -131,8 +132,18 @@ func (r *sourceReader) trustDomains(cluster string) []string {
 		return nil // its callers can only reach their own mesh
 	}
 	r.report(snapshot.Warnf(snapshot.SelectsNothing, "correct sourceSelector, or register the cluster",
-		"no mesh was discovered in cluster %s, so no caller there can be allowed", cluster).At("sourceSelector"))
+		"no mesh was discovered in cluster %s, so no caller there can be %s", cluster, r.does.done).At("sourceSelector"))
 	return nil
+}
+
+// verbs are what a policy does with callers, in words.
+type verbs struct{ verb, does, done string }
+
+func doesOf(spec *networkingv1.AccessPolicySpec) verbs {
+	if spec.Denies() {
+		return verbs{"deny", "denies", "denied"}
+	}
+	return verbs{"allow", "allows", "allowed"}
 }
 
 // identityIssues warns of callers that a mesh cannot identify.
@@ -140,16 +151,23 @@ func identityIssues(rule *snapshot.AccessRule, mesh *snapshot.MeshPlan) []snapsh
 	if !mesh.Dialect.SPIFFE {
 		return nil // it identifies callers of its own cluster by other means
 	}
+	done := "allowed"
+	if rule.Denies {
+		done = "denied"
+	}
 	for i := range rule.Sources {
 		for _, id := range rule.Sources[i].Identities {
 			if id.TrustDomain == snapshot.NoTrustDomain {
 				return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported,
 					"run the callers in a mesh like "+mesh.Dialect.Name,
-					"callers in cluster %s are not allowed: their mesh gives them no SPIFFE identities, and mesh %s cannot verify their identity",
-					id.Cluster, mesh.Ref.Name).At("sourceSelector")}
+					"callers in cluster %s are not %s: their mesh gives them no SPIFFE identities, and mesh %s cannot verify their identity",
+					id.Cluster, done, mesh.Ref.Name).At("sourceSelector")}
 			}
 			if _, cluster := id.InCluster(); cluster != "" {
 				continue // gateways know it, or it cannot connect
+			}
+			if rule.Denies {
+				continue // see inexpressible
 			}
 			if _, ok := mesh.Names(id); !ok {
 				return []snapshot.Issue{snapshot.Warnf(snapshot.FieldUnsupported,

@@ -89,8 +89,8 @@ func keptRules(r *reconciler, i int, rules []*snapshot.AccessRule) []*snapshot.A
 // ambientCallers warns the author of a policy of callers in ambient mode that it selects. Of a TrafficPolicy they do not know: what
 // proxies of callers do is not done for them. By an AccessPolicy they are known only where they present an identity, which they do
 // where pods take HBONE: those in ambient mode, and those with sidecars that have the label networking.istio.io/tunnel (Istio,
-// ambient.setTunnelProtocol).
-func ambientCallers(env *environment, policy snapshot.Ref, selected []int, identified bool, matches func(*discoveryv1.KubernetesWorkload) bool) []snapshot.Issue {
+// ambient.setTunnelProtocol). Does is what an AccessPolicy does with them; empty for a TrafficPolicy.
+func ambientCallers(env *environment, policy snapshot.Ref, selected []int, does string, matches func(*discoveryv1.KubernetesWorkload) bool) []snapshot.Issue {
 	meshes := map[commonv1.ObjectRef]bool{}
 	for _, i := range selected { // callers of other meshes come through gateways, which ambient mode does not pass
 		if d := env.inv.Destinations[i]; d.Spec.Mesh != nil && !snapshot.AllAmbient(d.Spec.KubeService) {
@@ -115,9 +115,9 @@ func ambientCallers(env *environment, policy snapshot.Ref, selected []int, ident
 		return nil
 	}
 	who := snapshot.Count(count, "workload") + " in ambient mode (" + snapshot.NamespacesText(namespaces) + ")"
-	if identified {
+	if does != "" {
 		return []snapshot.Issue{snapshot.Warnf(snapshot.AmbientMode, hints.Identity,
-			"it allows %s: they present an identity only to pods that take HBONE, and to others come as anyone does", who).At("sourceSelector").On(policy, snapshot.Ref{})}
+			"it %s %s: they present an identity only to pods that take HBONE, and to others come as anyone does", does, who).At("sourceSelector").On(policy, snapshot.Ref{})}
 	}
 	return []snapshot.Issue{snapshot.Warnf(snapshot.AmbientMode, "give the callers sidecars; or write an HTTPRoute for the service, and a waypoint",
 		"requests of %s take no route and no setting of it: their proxy is ztunnel, which sees connections and no requests", who).At("sourceSelector").On(policy, snapshot.Ref{})}

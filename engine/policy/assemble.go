@@ -95,9 +95,15 @@ func (r *reconciler) planAccessPolicy(b *accessBinding) *snapshot.PolicyPlan {
 				unnamed[mesh] = append(slices.Clip(b.unsupportedFields(mesh.Dialect)), identityIssues(b.rule, mesh)...)
 				meshes = append(meshes, mesh)
 			}
-			issues := slices.Concat(unnamed[mesh], r.env.byHand.accessIssues(d, mesh), openGatewayIssues(d, mesh),
-				identityLostIssues(r.states[i].plan, b.rule), r.states[i].shared.issuesOf(b.ref), relayIssues(r.states[i].plan, b.ref), pathIssues(b.rule, mesh),
-				connectionIssues(b.rule, d.Spec.KubeService, mesh), bareIssues(d, mesh), podPortIssues(b.rule, d), ambientIssues(b, d, mesh, r.states[i].rules))
+			var issues []snapshot.Issue
+			switch {
+			case b.rule.Denies:
+				issues = append(slices.Clip(unnamed[mesh]), denialIssues(r, b, i, mesh)...)
+			default:
+				issues = slices.Concat(unnamed[mesh], r.env.byHand.accessIssues(d, mesh), openGatewayIssues(d, mesh),
+					identityLostIssues(r.states[i].plan, b.rule), r.states[i].shared.issuesOf(b.ref), relayIssues(r.states[i].plan, b.ref), pathIssues(b.rule, mesh),
+					connectionIssues(b.rule, d.Spec.KubeService, mesh), bareIssues(d, mesh), podPortIssues(b.rule, d), ambientIssues(b, d, mesh, r.states[i].rules))
+			}
 			if mesh.Dialect.ByAccount {
 				issues = append(slices.Clip(r.states[i].grants.issues[grantKey{b, i}]), bareIssues(d, mesh)...)
 			}
@@ -126,7 +132,7 @@ func (r *reconciler) accessOrder(i int, b *accessBinding) uint32 {
 		if s.grants != nil && snapshot.HasErrors(s.grants.issues[grantKey{other, i}]) {
 			continue
 		}
-		if mesh := r.env.topology.MeshOf(r.env.inv.Destinations[i]); mesh == nil || !snapshot.HasErrors(other.unsupportedFields(mesh.Dialect)) {
+		if inForce(r, other, i) != nil {
 			before++
 		}
 	}

@@ -32,6 +32,8 @@ type accessBinding struct {
 	callers   map[snapshot.Ref]*callers
 	uncovered map[accountKey]snapshot.Ref
 	fields    map[*snapshot.Dialect][]snapshot.Issue
+	// lastGood are the rules of accepted versions that were asked for.
+	lastGood []*snapshot.AccessRule
 
 	policy    *networkingv1.AccessPolicy
 	ref       snapshot.Ref
@@ -59,7 +61,7 @@ func (env *environment) newTrafficBinding(p *networkingv1.TrafficPolicy, old *tr
 	b.selected = selected
 	b.issues = append(env.scope.Issues(b.ref), env.inv.SelectionIssues(b.ref, "destinationSelector", selected, missing)...)
 	b.workloads = env.inv.SelectWorkloads(env.topology.CallingMeshes(selected), p.Spec.SourceSelector)
-	b.issues = append(b.issues, ambientCallers(env, b.ref, selected, false, func(k *discoveryv1.KubernetesWorkload) bool {
+	b.issues = append(b.issues, ambientCallers(env, b.ref, selected, "", func(k *discoveryv1.KubernetesWorkload) bool {
 		return inventory.MatchesWorkload(p.Spec.SourceSelector, k)
 	})...)
 	if b.workloads.Count == 0 && len(selected) > 0 {
@@ -110,7 +112,7 @@ func (env *environment) newAccessBinding(p *networkingv1.AccessPolicy, old *acce
 	b.issues = append(env.scope.Issues(b.ref), env.inv.SelectionIssues(b.ref, "destinationSelector", selected, missing)...)
 	b.workloads = env.inv.SelectIdentities(env.topology.CallingMeshes(selected), p.Spec.SourceSelector)
 	if len(p.Spec.SourceSelector) > 0 {
-		b.issues = append(b.issues, ambientCallers(env, b.ref, selected, true, func(k *discoveryv1.KubernetesWorkload) bool {
+		b.issues = append(b.issues, ambientCallers(env, b.ref, selected, doesOf(&p.Spec).does, func(k *discoveryv1.KubernetesWorkload) bool {
 			return inventory.SelectsIdentity(p.Spec.SourceSelector, k)
 		})...)
 	}

@@ -70,12 +70,19 @@ func (r *reconciler) trafficEnforcement(b *trafficBinding) enforcement {
 // accessEnforcement looks for the rules in force: a policy that is rejected because
 // of a hand-written object stays in force.
 func (r *reconciler) accessEnforcement(b *accessBinding) enforcement {
+	now := notEnforced
 	for _, i := range b.selected {
-		if slices.ContainsFunc(r.states[i].rules, func(rule *snapshot.AccessRule) bool { return rule.Origin.Ref == b.ref }) {
-			return specEnforced
+		for _, rules := range [][]*snapshot.AccessRule{r.states[i].rules, r.states[i].denials} {
+			switch at := slices.IndexFunc(rules, func(rule *snapshot.AccessRule) bool { return rule.Origin.Ref == b.ref }); {
+			case at < 0:
+			case rules[at].LastGood:
+				now = lastGoodEnforced
+			default:
+				return specEnforced
+			}
 		}
 	}
-	return notEnforced
+	return now
 }
 
 // record sets the generation that was last in force, and adds an issue if a policy

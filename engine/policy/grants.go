@@ -132,6 +132,9 @@ func (a *accounts) grantsOn(b *accessBinding, i int) ([]*snapshot.Grant, []snaps
 		return nil, []snapshot.Issue{snapshot.Errorf(snapshot.FieldUnsupported, hint,
 			"mesh %s allows all callers: %s", mesh.Ref.Name, support.Note).At("destinationSelector")}
 	}
+	if issues := b.unsupportedFields(dialect); snapshot.HasErrors(issues) {
+		return nil, issues // it denies
+	}
 	to := a.accountsOf(i)
 	if len(to) == 0 {
 		return nil, []snapshot.Issue{snapshot.Errorf(snapshot.SelectsNothing, "start its pods, or select the services with the pods",

@@ -77,6 +77,12 @@ func (b *accessBinding) ofEscapes() escapePolicy {
 	if b.rule == nil || b.rule.Anyone {
 		return escapePolicy{}
 	}
+	if b.rule.Denies {
+		return escapePolicy{
+			ref: b.ref, ports: b.rule.Ports, loses: "they present no identity, so that this policy does not deny them",
+			hint: "leave the ports and addresses to the proxies in the traffic annotations of the callers' pods and the settings of their injector; or have the pods that are called take mutual TLS only",
+		}
+	}
 	return escapePolicy{
 		ref: b.ref, ports: b.rule.Ports, loses: "they present no identity, so that this policy does not let them in",
 		hint: "leave the ports and addresses to the proxies in the traffic annotations of the callers' pods and the settings of their injector; or allow anyone to call",

@@ -258,7 +258,7 @@ func (r *reconciler) acceptTrafficPolicies() {
 		if a == r.planned[i] && !all && stored == s.inputs.stored {
 			continue
 		}
-		now := r.env.collectInputs(i, a.traffic, stored)
+		now := r.env.collectInputs(i, a, stored)
 		same := s.plan != nil && now.same(&s.inputs)
 		if same && !r.rebuilt {
 			continue
@@ -316,9 +316,10 @@ func (r *reconciler) updatePlan(i int, a *attachments) {
 	stale := s.stale
 	s.stale = false
 	rules, granted := r.accessOn(i, a.access)
-	if !slices.Equal(rules, s.rules) || !slices.Equal(granted, s.granted) {
+	denials := denialsOn(r, i, a.access)
+	if !slices.Equal(rules, s.rules) || !slices.Equal(granted, s.granted) || !slices.Equal(denials, s.denials) {
 		stale = true
-		s.rules, s.granted = rules, granted
+		s.rules, s.granted, s.denials = rules, granted, denials
 		for _, b := range a.access {
 			b.stale = true // what is in force may follow from the stored status; see keptRules
 		}
@@ -368,7 +369,7 @@ func (r *reconciler) accessOn(i int, policies []*accessBinding) ([]*snapshot.Acc
 	}
 	mesh := r.env.topology.MeshOf(d)
 	if mesh == nil || !mesh.Dialect.ByAccount {
-		return keptRules(r, i, r.env.rulesOn(i, policies)), nil
+		return keptRules(r, i, rulesOn(r, i, policies, false)), nil
 	}
 	members := r.env.accounts.members(i)
 	if r.grants == nil {
@@ -381,16 +382,4 @@ func (r *reconciler) accessOn(i int, policies []*accessBinding) ([]*snapshot.Acc
 	}
 	r.states[i].grants = granted
 	return granted.inForceOn(i, policies)
-}
-
-// rulesOn lists the policies on a Destination that its mesh can express.
-func (env *environment) rulesOn(i int, policies []*accessBinding) []*snapshot.AccessRule {
-	dialect := env.dialect(i)
-	rules := make([]*snapshot.AccessRule, 0, len(policies))
-	for _, b := range policies {
-		if dialect == nil || !snapshot.HasErrors(b.unsupportedFields(dialect)) {
-			rules = append(rules, b.rule)
-		}
-	}
-	return rules
 }

@@ -71,5 +71,6 @@ func sameVirtualDestination(a, b *enterprisev1beta1.VirtualDestination) bool {
 // sameStored compares the accepted specs: nothing else of a stored Destination
 // matters.
 func sameStored(a, b *discoveryv1.Destination) bool {
-	return a == b || reflect.DeepEqual(a.Status.AppliedTrafficPolicies, b.Status.AppliedTrafficPolicies)
+	return a == b || reflect.DeepEqual(a.Status.AppliedTrafficPolicies, b.Status.AppliedTrafficPolicies) &&
+		reflect.DeepEqual(a.Status.AppliedAccessPolicies, b.Status.AppliedAccessPolicies)
 }

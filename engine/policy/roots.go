@@ -48,6 +48,9 @@ func (c *fieldContext) meshesBehind(target snapshot.Target) []*snapshot.MeshPlan
 // no root with the given meshes: they are allowed in vain. Of several pairs of meshes it
 // names the first.
 func (env *environment) callerRootIssues(p *networkingv1.AccessPolicy, in []*snapshot.MeshPlan) []snapshot.Issue {
+	if p.Spec.Denies() {
+		return nil // they cannot connect
+	}
 	var named []string
 	for _, s := range p.Spec.SourceSelector {
 		if s.KubeIdentityMatcher != nil {

@@ -28,7 +28,7 @@ func (a *accessSet) same(b *accessSet) bool {
 const maxAccessSets = 64
 
 func (r *reconciler) accessSetOf(i int) accessSet {
-	set := accessSet{destination: i, rules: r.env.rulesOn(i, r.attached[i].access)}
+	set := accessSet{destination: i, rules: rulesOn(r, i, r.attached[i].access, false)}
 	for _, rule := range set.rules {
 		if rule.Anyone || len(rule.Sources) > 0 {
 			set.effective = append(set.effective, effectiveRule(rule, r.env.inv.Destinations[i].Spec.KubeService))

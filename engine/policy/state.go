@@ -38,7 +38,8 @@ func (r *reconciler) edit(i int) *attachments {
 type destinationState struct {
 	inputs   destinationInputs
 	accepted *acceptance
-	rules    []*snapshot.AccessRule
+	rules    []*snapshot.AccessRule // those that allow
+	denials  []*snapshot.AccessRule
 	granted  []*snapshot.Grant
 	grants   *grants // set if the mesh identifies by account
 	shared   *sharing
@@ -102,15 +103,15 @@ func (env *environment) targetInputs(i int) targetInputs {
 }
 
 // collectInputs collects the inputs of a Destination's plan.
-func (env *environment) collectInputs(i int, traffic []*trafficBinding, stored *discoveryv1.Destination) destinationInputs {
-	in := destinationInputs{targetInputs: env.targetInputs(i), defaultTLS: env.defaultTLS}
-	if snapshot.AllAmbient(in.destination.Spec.KubeService) {
-		in.stored = stored // see keptRules
+func (env *environment) collectInputs(i int, a *attachments, stored *discoveryv1.Destination) destinationInputs {
+	in, traffic := destinationInputs{targetInputs: env.targetInputs(i), defaultTLS: env.defaultTLS}, a.traffic
+	if needsStored(in.destination, a) {
+		in.stored = stored
 	}
 	if len(traffic) == 0 {
 		return in
 	}
-	in.stored, in.refuseIntersecting = stored, env.byHand.refuse
+	in.refuseIntersecting = env.byHand.refuse
 	in.viewers = env.topology.Viewers(i)
 	for _, viewer := range in.viewers {
 		in.handWritten = append(in.handWritten, env.byHand.of[viewer.Cluster])
@@ -158,7 +159,7 @@ func (env *environment) planDestination(i int, s *destinationState, required []s
 	if at.mesh != nil && at.destination.Spec.KubeService != nil {
 		plan.Views = env.views(i, plan.Traffic, s.subsets)
 	}
-	plan.Callers = callersOf(plan, s.shared)
+	plan.Callers, plan.Denials = callersOf(plan, s.shared), denialsOf(plan, s.denials)
 	return plan
 }
 

@@ -67,6 +67,11 @@ func (b *accessBinding) unsupportedFields(dialect *snapshot.Dialect) []snapshot.
 	issues, ok := b.fields[dialect]
 	if !ok {
 		issues = fieldIssues(dialect, snapshot.AccessPolicy, snapshot.FieldsIn(&b.policy.Spec))
+		if support, ok := dialect.Of(snapshot.AccessPolicy, "action", snapshot.Denying); ok && b.policy.Spec.Denies() {
+			if issue, ok := supportIssue(dialect, support, snapshot.Denying, "action "+snapshot.Denying); ok {
+				issues = append(issues, issue)
+			}
+		}
 		if b.fields == nil {
 			b.fields = map[*snapshot.Dialect][]snapshot.Issue{}
 		}
@@ -141,6 +146,8 @@ func hintFor(of string, s snapshot.Support) string {
 		return "use * at one end"
 	case of == snapshot.UnusualMethod:
 		return "remove it, or allow all methods"
+	case of == snapshot.Denying:
+		return "allow only those who are meant, in a policy without it; or exclude such services from the policy"
 	case s.Kind == snapshot.AccessPolicy && of == snapshot.OtherCluster:
 		return "they can only reach the services of their own cluster"
 	case s.Kind == snapshot.AccessPolicy:

@@ -25,7 +25,18 @@ func unidentifiedCallers(d *snapshot.DestinationPlan) (callers []snapshot.Uniden
 func sameUnidentified(was, is *snapshot.DestinationPlan) bool {
 	before, requiredBy := unidentifiedCallers(was)
 	after, requiresNow := unidentifiedCallers(is)
-	return requiredBy == requiresNow && slices.Equal(before, after)
+	undeniedBefore, deniedBy := undeniedCallers(was)
+	undenied, deniesNow := undeniedCallers(is)
+	return requiredBy == requiresNow && slices.Equal(before, after) && deniedBy == deniesNow && slices.Equal(undeniedBefore, undenied)
+}
+
+// undeniedCallers are those that present no identity although some are denied by identity, and what denies them so.
+func undeniedCallers(d *snapshot.DestinationPlan) (callers []snapshot.UnidentifiedCallers, denies snapshot.Ref) {
+	if d == nil || d.Denials == nil || len(d.Denials.Unidentified) == 0 {
+		return nil, snapshot.Ref{}
+	}
+	at := slices.IndexFunc(d.Denials.Rules, func(rule snapshot.EffectiveRule) bool { return !rule.Anyone })
+	return d.Denials.Unidentified, d.Denials.Rules[at].Policy
 }
 
 // identityRequired returns why callers of a Destination need an identity; false if they
@@ -48,19 +59,26 @@ func identityRequired(d *snapshot.DestinationPlan) (snapshot.Ref, bool) {
 // tlsIssues warns the author of a TrafficPolicy that its TLS mode takes the callers'
 // identity.
 func tlsIssues(d *snapshot.DestinationPlan, policy snapshot.Ref) []snapshot.Issue {
-	callers, requires := unidentifiedCallers(d)
-	callers = slices.DeleteFunc(slices.Clone(callers), func(u snapshot.UnidentifiedCallers) bool { return u.TLS.Origin.Ref != policy })
-	if len(callers) == 0 {
-		return nil
+	var issues []snapshot.Issue
+	add := func(callers []snapshot.UnidentifiedCallers, by snapshot.Ref, consequence string) {
+		callers = slices.DeleteFunc(slices.Clone(callers), func(u snapshot.UnidentifiedCallers) bool { return u.TLS.Origin.Ref != policy })
+		if len(callers) == 0 {
+			return
+		}
+		issues = append(issues, snapshot.Warnf(snapshot.CallersUnidentified, "use ISTIO_MUTUAL, or exclude the service from the policy",
+			"with policy.mtls.istio.tlsMode %s callers in %s present no identity: "+consequence,
+			callers[0].TLS.Value, meshesOf(callers), by.Name, by.Namespace,
+		).At("policy.mtls.istio.tlsMode").CausedBy(by))
 	}
+	callers, requires := unidentifiedCallers(d)
 	consequence := "AccessPolicy %s.%s allows none of them"
 	if requires.Kind == snapshot.VirtualMesh {
 		consequence = "VirtualMesh %s.%s denies them access"
 	}
-	return []snapshot.Issue{snapshot.Warnf(snapshot.CallersUnidentified, "use ISTIO_MUTUAL, or exclude the service from the policy",
-		"with policy.mtls.istio.tlsMode %s callers in %s present no identity: "+consequence,
-		callers[0].TLS.Value, meshesOf(callers), requires.Name, requires.Namespace,
-	).At("policy.mtls.istio.tlsMode").CausedBy(requires)}
+	add(callers, requires, consequence)
+	undenied, denies := undeniedCallers(d)
+	add(undenied, denies, "AccessPolicy %s.%s denies none of them")
+	return issues
 }
 
 // identityLostIssues warns the author of an AccessPolicy that callers have no identity by

@@ -34,8 +34,11 @@ type Grant struct {
 // AccessRule is one AccessPolicy on one Destination.
 type AccessRule struct {
 	Origin Origin
-	// Policy is the *AccessPolicy.
-	Policy metav1.Object
+	// Policy is the *AccessPolicy. If LastGood is set, it has the last accepted spec, and the generation of that.
+	Policy   metav1.Object
+	LastGood bool
+	// Denies: the rule keeps out whom it is for, and what they ask for.
+	Denies bool
 	// Anyone may call if set, else only Sources. (Sources that turned out to be
 	// empty must not mean everybody.)
 	Anyone  bool
@@ -64,6 +67,19 @@ type Callers struct {
 	NotRelayed []Ref
 	// Unidentified are the meshes whose callers present no identity, the own one first, so that
 	// only a rule for anyone lets them in.
+	Unidentified []UnidentifiedCallers
+}
+
+// Denials say who may not call a Destination, whatever lets them in.
+type Denials struct {
+	// Policies are those with action DENY that are in force there, ascending by Ref.
+	Policies []*AccessRule
+	// Rules are what pods refuse. Of a rule that is not for anyone, callers without identity are not refused.
+	Rules []EffectiveRule
+	// Relayed are for callers of other members of a Limited mesh, which their own gateways refuse: they are not for anyone, and have
+	// no conditions on requests, as gateways read none.
+	Relayed []EffectiveRule
+	// Unidentified are the meshes whose callers present no identity, the own one first, if any of Rules is not for anyone.
 	Unidentified []UnidentifiedCallers
 }
 

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"slices"
 	"time"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
@@ -27,10 +28,12 @@ type DestinationPlan struct {
 	Views []*View
 	// Traffic are the TrafficPolicies in force here, in order of precedence.
 	Traffic []AppliedTraffic
-	// Access are the AccessPolicies in force here, ascending by Ref.
+	// Access are the AccessPolicies in force here that allow something, ascending by Ref.
 	Access []*AccessRule
 	// Callers is what follows from Access and the mesh; nil if it is open by default.
 	Callers *Callers
+	// Denials is whom AccessPolicies with action DENY keep out, who are not among Access; nil if there are none.
+	Denials *Denials
 	// RequiredSubsets are the policies in force anywhere that shift traffic to
 	// subsets of the service, ascending by Ref.
 	RequiredSubsets []AppliedTraffic
@@ -53,6 +56,16 @@ func (d *DestinationPlan) Open() Openness {
 		return OpenByDefault
 	}
 	return d.Callers.Open
+}
+
+// AccessInForce are all AccessPolicies in force, ascending by Ref.
+func (d *DestinationPlan) AccessInForce() []*AccessRule {
+	if d.Denials == nil {
+		return d.Access
+	}
+	out := slices.Concat(d.Access, d.Denials.Policies)
+	slices.SortFunc(out, func(a, b *AccessRule) int { return a.Origin.Ref.Compare(b.Origin.Ref) })
+	return out
 }
 
 // ThroughGateways reports whether callers of a mesh see gateways instead of the pods.

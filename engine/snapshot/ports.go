@@ -83,6 +83,22 @@ func PodPorts(service *discoveryv1.KubeService, ports []uint32) []uint32 {
 	return out
 }
 
+// DeniedPorts are the pods' ports for ports that a policy denies, ascending: all on which some pods listen for one of them, also if
+// others listen there for another port.
+func DeniedPorts(service *discoveryv1.KubeService, ports []uint32) []uint32 {
+	var out []uint32
+	for _, port := range ports {
+		at := slices.IndexFunc(service.Ports, func(p discoveryv1.KubeServicePort) bool { return p.Port == port })
+		if at < 0 {
+			out = append(out, port)
+			continue
+		}
+		out = append(out, PodNumbers(service, service.Ports[at])...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // PodNumbers are where pods listen for a port of their service, the first one as PodPort has it.
 func PodNumbers(service *discoveryv1.KubeService, port discoveryv1.KubeServicePort) []uint32 {
 	first, _ := PodPort(service, port)

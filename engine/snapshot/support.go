@@ -87,6 +87,7 @@ const (
 	BesideCondition = "beside httpRequestMatchers, or labels or namespaces of sources"
 	ThroughGateways = "of callers in other clusters, through gateways"
 	NotMutualBeside = NotMutual + " " + BesideCondition
+	Denying         = "DENY"
 )
 
 // Regard is what answers do with something that decides about requests beside policies.

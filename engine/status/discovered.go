@@ -73,7 +73,7 @@ func destinationStatus(o observed[*snapshot.DestinationPlan], _ *snapshot.Status
 		}
 		status.RequiredSubsets = append(status.RequiredSubsets, required)
 	}
-	for _, rule := range plan.Access {
+	for _, rule := range plan.AccessInForce() {
 		policy, ok := rule.Policy.(*networkingv1.AccessPolicy)
 		if !ok {
 			continue

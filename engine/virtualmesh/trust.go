@@ -130,7 +130,7 @@ type callerKey struct{ trustDomain, namespace, account string }
 type namedCaller struct{ cluster, namespace, account string }
 
 // SharedIdentityIssues warns of callers in clusters that a rule does not name, but
-// that the given meshes allow all the same: a certificate has a trust domain and no
+// that the given meshes allow, or deny, all the same: a certificate has a trust domain and no
 // cluster.
 func (t *Topology) SharedIdentityIssues(rule *snapshot.AccessRule, in []*snapshot.MeshPlan) []snapshot.Issue {
 	clusters := map[callerKey][]string{} // that are named
@@ -159,10 +159,14 @@ func (t *Topology) SharedIdentityIssues(rule *snapshot.AccessRule, in []*snapsho
 	if len(also) == 0 {
 		return nil
 	}
+	done := "allowed"
+	if rule.Denies {
+		done = "denied"
+	}
 	return []snapshot.Issue{snapshot.Warnf(snapshot.IdentityShared,
 		"add these clusters, or name no cluster, if that is intended; if not, give each mesh a trust domain that is no alias of another one",
-		"callers with the same namespace and service account in %s are also allowed: their trust domain does not distinguish them from those in %s (by %s)",
-		joinNames(also), joinNames(named), joinNames(by)).At("sourceSelector")}
+		"callers with the same namespace and service account in %s are also %s: their trust domain does not distinguish them from those in %s (by %s)",
+		joinNames(also), done, joinNames(named), joinNames(by)).At("sourceSelector")}
 }
 
 // sharingRoot are the meshes that share a root with a mesh, as far as is known;

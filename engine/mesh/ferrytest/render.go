@@ -37,6 +37,11 @@ func (Renderer) Destination(p *snapshot.DestinationPlan, namespace string) []*sn
 			}
 		}
 	}
+	if p.Denials != nil {
+		for _, a := range p.Denials.Policies {
+			says = append(says, "deny "+a.Origin.Ref.Name)
+		}
+	}
 	return []*snapshot.Object{crossing(p.Mesh, "service-"+p.Destination.Spec.KubeService.Ref.Name, namespace, says)}
 }
 

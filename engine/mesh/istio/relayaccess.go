@@ -62,30 +62,31 @@ func gatewaysAmong(s snapshot.Source, mesh *snapshot.MeshPlan) []string {
 }
 
 // admitted makes the gateways of a mesh refuse connections for the service that no
-// AccessPolicy allows: those of the service's mesh know members, and those of callers know
+// AccessPolicy allows, or that one denies: those of the service's mesh know members, and those of callers know
 // callers.
 func (r *builder) admitted(mesh *snapshot.MeshPlan, home bool) {
 	f := r.plan.Federation
-	if len(r.plan.Access) == 0 || r.plan.Mesh.Open {
-		return
-	}
-	allowed := r.plan.Callers.Relayed
-	if slices.ContainsFunc(allowed, func(rule snapshot.EffectiveRule) bool { return rule.Anyone }) {
-		return
-	}
-	var source *security.Source
-	if home {
-		source = r.membersNamed(allowed)
-	} else {
-		source = callersNamed(allowed, mesh)
-	}
-	rule := &security.Rule{When: []*security.Condition{{Key: "connection.sni", Values: []string{snapshot.RelayedSNIs(f.Hostname)}}}}
-	if source != nil {
-		rule.From = []*security.Rule_From{{Source: source}}
-	}
+	var rules []*security.Rule
 	var policies []snapshot.Ref
-	for _, access := range r.plan.Access {
-		policies = append(policies, access.Origin.Ref)
+	if rule := r.notAdmitted(mesh, home); rule != nil {
+		rules = append(rules, rule)
+		for _, access := range r.plan.Access {
+			policies = append(policies, access.Origin.Ref)
+		}
+	}
+	if !home && r.plan.Denials != nil {
+		if from := deniedSources(r.plan.Denials.Relayed, mesh); len(from) > 0 {
+			rules = append(rules, &security.Rule{From: from})
+		}
+		for _, denial := range r.plan.Denials.Policies {
+			policies = append(policies, denial.Origin.Ref)
+		}
+	}
+	if len(rules) == 0 {
+		return
+	}
+	for _, rule := range rules {
+		rule.When = []*security.Condition{{Key: "connection.sni", Values: []string{snapshot.RelayedSNIs(f.Hostname)}}}
 	}
 	for _, gw := range mesh.Gateways {
 		if gw.Shared {
@@ -95,9 +96,31 @@ func (r *builder) admitted(mesh *snapshot.MeshPlan, home bool) {
 			r.content(&security.AuthorizationPolicy{
 				Action:   security.AuthorizationPolicy_DENY,
 				Selector: &typev1beta1.WorkloadSelector{MatchLabels: gw.Selector},
-				Rules:    []*security.Rule{rule},
+				Rules:    rules,
 			}, true, r.parents(true, policies...)))
 	}
+}
+
+// notAdmitted is everybody whom no AccessPolicy on the service allows; nil if there is nobody.
+func (r *builder) notAdmitted(mesh *snapshot.MeshPlan, home bool) *security.Rule {
+	if len(r.plan.Access) == 0 || r.plan.Mesh.Open {
+		return nil
+	}
+	allowed := r.plan.Callers.Relayed
+	if slices.ContainsFunc(allowed, func(rule snapshot.EffectiveRule) bool { return rule.Anyone }) {
+		return nil
+	}
+	var source *security.Source
+	if home {
+		source = r.membersNamed(allowed)
+	} else {
+		source = callersNamed(allowed, mesh)
+	}
+	rule := &security.Rule{}
+	if source != nil {
+		rule.From = []*security.Rule_From{{Source: source}}
+	}
+	return rule
 }
 
 // membersNamed is everybody but the gateways of members with callers that rules allow; nil for

@@ -32,6 +32,7 @@ func (Renderer) Destination(plan *snapshot.DestinationPlan, namespace string) []
 	r.serviceEntries()
 	r.eachView((*builder).virtualService)
 	r.authorizationPolicy()
+	r.denials()
 	r.nameDeclarations()
 	meshes := []*snapshot.MeshPlan{plan.Mesh}
 	for _, view := range plan.Views {

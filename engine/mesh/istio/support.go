@@ -267,6 +267,7 @@ func filterFields() []snapshot.Support {
 
 func accessFields() []snapshot.Support {
 	return append(snapshot.Declare(snapshot.AccessPolicy, snapshot.Enforced, "",
+		"action",
 		"allowedMethods",
 		"allowedPaths",
 		"allowedPorts",
@@ -286,6 +287,10 @@ func accessFields() []snapshot.Support {
 		snapshot.Support{
 			Kind: snapshot.AccessPolicy, Path: "sourceSelector.kubeServiceAccountRefs.serviceAccounts.namespace", Case: snapshot.Omitted,
 			Level: snapshot.Enforced, Note: "as the namespaces in which workloads run under the name",
+		},
+		snapshot.Support{
+			Kind: snapshot.AccessPolicy, Path: "action", Case: snapshot.Denying, Level: snapshot.Enforced,
+			Note: "what presents no identity is denied only without sourceSelector; with limited trust, single callers of other members are denied whole services, and not single requests",
 		},
 	)
 }

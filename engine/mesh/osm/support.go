@@ -104,6 +104,7 @@ func accessFields() []snapshot.Support {
 	)
 	return append(slices.Concat(
 		snapshot.Declare(kind, snapshot.Enforced, "",
+			"action",
 			"allowedMethods",
 			"allowedPaths",
 			"allowedPorts",
@@ -120,6 +121,8 @@ func accessFields() []snapshot.Support {
 		snapshot.Declare(kind, snapshot.Approximated, expanded,
 			"sourceSelector.kubeIdentityMatcher.clusters", "sourceSelector.kubeIdentityMatcher.namespaces"),
 	),
+		snapshot.Support{Kind: kind, Path: "action", Case: snapshot.Denying, Level: snapshot.NotExpressible,
+			Note: "a TrafficTarget allows, and nothing of SMI denies"},
 		snapshot.Support{Kind: kind, Path: "destinationSelector", Case: snapshot.SharedAccount, Level: snapshot.NotExpressible,
 			Note: "access is granted to a service account, and would be to all of its pods"},
 		snapshot.Support{Kind: kind, Path: "destinationSelector", Case: snapshot.OpenMesh, Level: snapshot.NotExpressible,

@@ -6,13 +6,14 @@ import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 )
 
-// AccessPolicy lets selected identities call selected Destinations. Once a Destination has one, requests that no AccessPolicy
-// allows are rejected.
+// AccessPolicy lets selected identities call selected Destinations, or with action DENY keeps them from it. Once a Destination has one
+// that allows, requests that no AccessPolicy allows are rejected. What one denies is rejected, whatever others allow.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=accesspolicies,scope=Namespaced,shortName=ap,categories={meshctl,mesh-policy}
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="Whether it was accepted; see the status for the reasons"
+// +kubebuilder:printcolumn:name="Action",type=string,JSONPath=`.spec.action`,description="ALLOW, which is also meant if it is empty, or DENY"
 // +kubebuilder:printcolumn:name="Destinations",type=integer,JSONPath=`.status.counts.destinations`,description="How many Destinations it selects"
 // +kubebuilder:printcolumn:name="Problems",type=integer,JSONPath=`.status.counts.problems`,description="On how many it is not accepted"
 // +kubebuilder:printcolumn:name="Error",type=string,JSONPath=`.status.errors[0]`,priority=1,description="The first reason why it is not accepted"
@@ -27,15 +28,30 @@ type AccessPolicy struct {
 	Status AccessPolicyStatus `json:"status,omitempty,omitzero"`
 }
 
-// AccessPolicySpec says who may call what. Paths, methods and ports must all be met by a request.
+// AccessAction is what becomes of the requests that an AccessPolicy selects.
+// +kubebuilder:validation:Enum=ALLOW;DENY
+type AccessAction string
+
+// The actions.
+const (
+	// AccessAllow lets the requests in, and rejects all that no AccessPolicy on the Destination allows.
+	AccessAllow AccessAction = "ALLOW"
+	// AccessDeny rejects the requests, whatever allows them, and leaves all others as they are.
+	AccessDeny AccessAction = "DENY"
+)
+
+// AccessPolicySpec says who may call what, or may not. Paths, methods and ports must all be met by a request.
 type AccessPolicySpec struct {
-	// SourceSelector selects the callers by identity; empty means every caller.
+	// Action is ALLOW if omitted. With DENY, the policy rejects what it selects, whatever other AccessPolicies allow; it closes nothing
+	// else. Callers that present no identity are rejected only by a policy without sourceSelector. Not part of Gloo Mesh 1.x.
+	Action AccessAction `json:"action,omitempty"`
+	// SourceSelector selects the callers by identity; empty means every caller, also those without identity.
 	// +kubebuilder:validation:MaxItems=100
 	SourceSelector []commonv1.IdentitySelector `json:"sourceSelector,omitempty"`
-	// DestinationSelector selects the Destinations that may be called; empty means all.
+	// DestinationSelector selects the Destinations that are called; empty means all.
 	// +kubebuilder:validation:MaxItems=100
 	DestinationSelector []commonv1.DestinationSelector `json:"destinationSelector,omitempty"`
-	// AllowedPaths are HTTP paths, or gRPC methods as /package.service/method. A * at the end matches any ending, one at
+	// AllowedPaths, with action DENY those that are denied, are HTTP paths, or gRPC methods as /package.service/method. A * at the end matches any ending, one at
 	// the beginning any beginning; omitted means any path. Proxies compare a path as the mesh normalizes it: unless its
 	// pathNormalization is DECODE_AND_MERGE_SLASHES, /api/* also allows /api/..%2fadmin
 	// (https://istio.io/latest/docs/ops/best-practices/security/#customize-your-system-on-path-normalization).
@@ -44,17 +60,20 @@ type AccessPolicySpec struct {
 	// +kubebuilder:validation:items:MaxLength=2048
 	// +kubebuilder:validation:items:XValidation:rule="(self.startsWith('/') || self.startsWith('*')) && (self.contains('{') || self.matches('^([^*]*[*]?|[*][^*]*)$'))",message="must begin with / or *, and may have one * only, at its beginning or at its end; for example /api/* or */info"
 	AllowedPaths []string `json:"allowedPaths,omitempty"`
-	// AllowedMethods are HTTP methods in upper case; gRPC ignores them; omitted means any.
+	// AllowedMethods, with action DENY those that are denied, are HTTP methods in upper case; gRPC ignores them; omitted means any.
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=64
 	// +kubebuilder:validation:items:XValidation:rule="self == self.upperAscii()",messageExpression="'method ' + self + ' can never match, as HTTP methods are in upper case; write ' + self.upperAscii()",message="HTTP methods are in upper case"
 	AllowedMethods []string `json:"allowedMethods,omitempty"`
-	// AllowedPorts are ports of the workload that receives the request; omitted means any.
+	// AllowedPorts, with action DENY those that are denied, are ports of the workload that receives the request; omitted means any.
 	// +kubebuilder:validation:items:Minimum=1
 	// +kubebuilder:validation:items:Maximum=65535
 	AllowedPorts []uint32 `json:"allowedPorts,omitempty"`
 }
+
+// Denies reports whether the policy denies what it selects.
+func (s *AccessPolicySpec) Denies() bool { return s.Action == AccessDeny }
 
 // AccessPolicyStatus is the observed state of an AccessPolicy. Its maps and lists are cut short when they grow large: problems
 // come first, and counts has the whole numbers.
@@ -68,7 +87,7 @@ type AccessPolicyStatus struct {
 	State commonv1.ApprovalState `json:"state,omitempty"`
 	// Destinations is the result on each selected Destination, by key name.namespace.cluster.
 	Destinations map[string]commonv1.ApprovalStatus `json:"destinations,omitempty"`
-	// Workloads are the keys of the Workloads that the policy lets call.
+	// Workloads are the keys of the Workloads that the policy selects as callers.
 	Workloads []string `json:"workloads,omitempty"`
 	// Errors are the reasons why the policy as a whole is not accepted, and what to do about each.
 	Errors []string `json:"errors,omitempty"`
