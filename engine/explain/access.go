@@ -17,6 +17,11 @@ type Access struct {
 	// DenyOrigins are what makes the default DENY.
 	DenyOrigins []snapshot.Origin `json:"denyBy,omitempty"`
 	Rules       []Rule            `json:"rules"`
+	// Denied is whom AccessPolicies keep out whatever others allow, and DeniedBeside are services with the same pods whose policies
+	// deny something, too. Anonymous says what becomes of callers without identity; empty if that is clear.
+	Denied       []Rule         `json:"denied,omitempty"`
+	DeniedBeside []snapshot.Ref `json:"deniedBeside,omitempty"`
+	Anonymous    string         `json:"anonymous,omitempty"`
 	// SharedWith are services with the same pods, the policies on which must allow calls,
 	// too; or, if no policy selects the service itself, those whose policies decide.
 	SharedWith []snapshot.Ref `json:"sharedWith,omitempty"`
@@ -80,7 +85,7 @@ func (o *outside) accessMode(d *snapshot.DestinationPlan) AccessMode {
 	switch {
 	case snapshot.AllAmbient(d.Destination.Spec.KubeService) && (d.Open() != snapshot.OpenNot || len(d.Access) > 0 || len(o.access(d)) > 0):
 		return AccessAmbient
-	case d.Open() != snapshot.OpenNot && o.closedInFront(d):
+	case d.Open() != snapshot.OpenNot && (o.deniesSome(d) || o.closedInFront(d)):
 		return AccessByPolicies
 	case d.Open() != snapshot.OpenNot && len(o.access(d)) > 0:
 		return AccessByHand
@@ -129,6 +134,7 @@ func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
 	if open == snapshot.OpenNot {
 		a.restrict(d)
 	}
+	a.Denied, a.Anonymous = deniedRules(d), anonymousText(d)
 	gate := x.gateTo(d)
 	if a.unknown = gate.unknown(); !a.unknown && snapshot.AllAmbient(d.Destination.Spec.KubeService) {
 		a.Ambient = snapshot.AmbientText(d.Destination.Spec.KubeService) + ", where ztunnel holds to that"
@@ -139,8 +145,13 @@ func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
 				a.SharedWith, a.inFront = append(a.SharedWith, o.Ref), true
 			}
 		}
+		for _, o := range c.group.denying {
+			if o != d && !slices.Contains(a.DeniedBeside, o.Ref) {
+				a.DeniedBeside = append(a.DeniedBeside, o.Ref)
+			}
+		}
 	}
-	if open != snapshot.OpenNot && len(a.ByHand)+len(a.SharedWith) == 0 {
+	if open != snapshot.OpenNot && len(a.ByHand)+len(a.SharedWith)+len(a.Denied)+len(a.DeniedBeside) == 0 {
 		return a
 	}
 	for _, ref := range x.Refs(snapshot.Workload) {
@@ -346,7 +357,7 @@ func principal(trustDomain, namespace, account string) string {
 }
 
 func (a Access) sections() []Section {
-	out := a.callerSections()
+	out := append(a.callerSections(), a.denialSections()...)
 	if a.NoProxy != "" {
 		out[0].Text += " Of its pods, " + a.NoProxy + "."
 	}
@@ -362,6 +373,9 @@ func (a Access) callerSections() []Section {
 	case a.unknown:
 		s.Text = "Not known: " + a.Ambient + "."
 		return []Section{s}
+	case a.Gateway && len(a.Denied)+len(a.DeniedBeside) > 0:
+		s.Text = "Anyone whom no policy denies: it is a gateway, and stays open where access is denied by default."
+		return []Section{s}
 	case a.Gateway:
 		s.Text = "Anyone: it is a gateway, and stays open where access is denied by default."
 		return []Section{s}
@@ -375,8 +389,14 @@ func (a Access) callerSections() []Section {
 		s.Text = "No AccessPolicy selects it, but its pods are also those of " + services(a.SharedWith) + ": the policies there decide about calls to them."
 		return []Section{s, a.callersSection()}
 	case a.Default == Allow && len(a.ByHand) > 0:
-		s.Text = "No AccessPolicy selects it, and access is open by default; what users wrote decides."
+		s.Text = "No AccessPolicy allows calls to it, and access is open by default; what users wrote decides."
+		if len(a.Denied) == 0 {
+			s.Text = "No AccessPolicy selects it, and access is open by default; what users wrote decides."
+		}
 		return append([]Section{s}, a.byHandSections()...)
+	case a.Default == Allow && len(a.Denied)+len(a.DeniedBeside) > 0:
+		s.Text = "Anyone whom no policy denies: no AccessPolicy allows some callers only, and access is open by default."
+		return []Section{s, a.callersSection()}
 	case a.Default == Allow:
 		s.Text = "Anyone: no AccessPolicy selects it, and access is open by default."
 		return []Section{s}
@@ -391,16 +411,9 @@ func (a Access) callerSections() []Section {
 	if len(a.SharedWith) > 0 {
 		s.Text = "Only the callers that the policies on each service allow: its pods are also those of " + services(a.SharedWith) + "."
 	}
-	s.Header = []string{"POLICY", "CALLERS", "METHODS", "PATHS", "PORTS"}
-	for _, r := range a.Rules {
-		for i, caller := range r.Callers {
-			row := []string{above, caller, above, above, above}
-			if i == 0 {
-				row = []string{r.policies(), caller, orAny(strings.Join(r.Methods, ", ")), orAny(strings.Join(r.Paths, ", ")), r.ports()}
-			}
-			s.Rows = append(s.Rows, row)
-			s.Refs = append(s.Refs, r.Policy)
-		}
+	s.Header = ruleHeader
+	for i := range a.Rules {
+		a.Rules[i].addTo(&s)
 	}
 	for _, u := range a.Unidentified {
 		s.Text += fmt.Sprintf(" Callers from mesh %s present no identity (%s sets TLS mode %s): only a policy for anyone allows them.",
@@ -410,6 +423,21 @@ func (a Access) callerSections() []Section {
 		return append([]Section{s}, a.byHandSections()...)
 	}
 	return []Section{s, a.callersSection()}
+}
+
+// ruleHeader is that of tables of rules.
+var ruleHeader = []string{"POLICY", "CALLERS", "METHODS", "PATHS", "PORTS"}
+
+// addTo adds a rule to a table, a row for each of its callers.
+func (r *Rule) addTo(s *Section) {
+	for i, caller := range r.Callers {
+		row := []string{above, caller, above, above, above}
+		if i == 0 {
+			row = []string{r.policies(), caller, orAny(strings.Join(r.Methods, ", ")), orAny(strings.Join(r.Paths, ", ")), r.ports()}
+		}
+		s.Rows = append(s.Rows, row)
+		s.Refs = append(s.Refs, r.Policy)
+	}
 }
 
 // byHandSections are what users wrote, and who may call with that.

@@ -110,11 +110,13 @@ func (x *Index) callersAnswer(a *Access) string {
 	if a.unknown {
 		return "not known: " + a.Ambient
 	}
-	if a.Default == Allow && len(a.ByHand)+len(a.SharedWith) == 0 {
+	if a.Default == Allow && len(a.ByHand)+len(a.SharedWith)+len(a.Denied)+len(a.DeniedBeside) == 0 {
 		return "anyone" + prefixed("; ", a.NoProxy) + prefixed("; ", a.Ambient)
 	}
 	who := "nobody"
 	switch n := len(a.Callers); {
+	case a.Default == Allow && len(a.ByHand)+len(a.SharedWith) == 0 && n > 0:
+		who = "anyone whom no policy denies"
 	case n > 0 && a.Refused == 0:
 		who = "all " + snapshot.Count(n, "workload") + " that can reach it"
 	case n > 0:
@@ -202,11 +204,16 @@ func (r *Rule) asks() string {
 		func(s string) bool { return s == "" }), " ")
 }
 
-// rulesOf is what an AccessPolicy allows on a Destination: "anything by namespace bookinfo".
+// rulesOf is what an AccessPolicy allows or denies on a Destination: "anything by namespace bookinfo".
 func rulesOf(policy snapshot.Ref, d *snapshot.DestinationPlan) (out []string) {
 	for _, r := range rulesOn(d) {
 		if r.Policy == policy || slices.Contains(r.With, policy) {
 			out = append(out, "allows "+cmp.Or(r.asks(), "anything")+" by "+firstOf(r.Callers))
+		}
+	}
+	for _, r := range deniedRules(d) {
+		if r.Policy == policy {
+			out = append(out, "denies "+cmp.Or(r.asks(), "anything")+" by "+firstOf(r.Callers))
 		}
 	}
 	return out

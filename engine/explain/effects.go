@@ -123,7 +123,7 @@ func Effects(before, after *Index) []Effect {
 		switch was, is := before.destinations[ref], after.destinations[ref]; {
 		case was != is:
 			e.destination(ref, was, is)
-		case !slices.Equal(before.outside.othersInFront(was), after.outside.othersInFront(is)):
+		case !slices.Equal(before.outside.othersInFront(was), after.outside.othersInFront(is)) || !slices.Equal(before.outside.denyingBeside(was), after.outside.denyingBeside(is)):
 			e.access(ref, was, is)
 		}
 	}
@@ -224,7 +224,8 @@ func federatedTo(d *snapshot.DestinationPlan) (refs []snapshot.Ref) {
 // access compares who may call the service, and what for. Callers that cannot reach it at all are
 // for reach.
 func (e *effects) access(ref snapshot.Ref, was, is *snapshot.DestinationPlan) {
-	if was.Open() != snapshot.OpenNot && is.Open() != snapshot.OpenNot && len(e.before.outside.othersInFront(was))+len(e.after.outside.othersInFront(is)) == 0 {
+	beside := len(e.before.outside.othersInFront(was)) + len(e.after.outside.othersInFront(is)) + len(e.before.outside.denyingBeside(was)) + len(e.after.outside.denyingBeside(is))
+	if was.Open() != snapshot.OpenNot && is.Open() != snapshot.OpenNot && beside == 0 {
 		return
 	}
 	var refused, allowed []snapshot.Ref
@@ -243,7 +244,7 @@ func (e *effects) access(ref snapshot.Ref, was, is *snapshot.DestinationPlan) {
 		case can && !could:
 			allowed = append(allowed, caller)
 		case can && !narrowed:
-			narrowed = asksLess(conditionsFor(workload, before, was), conditionsFor(workload, after, is))
+			narrowed = asksLess(conditionsFor(workload, before, was), conditionsFor(workload, after, is)) || deniesMore(workload, was, is, before, after)
 		}
 	}
 	if len(refused) > 0 {
@@ -283,17 +284,20 @@ func asksLess(before, after []snapshot.EffectiveRule) bool {
 
 // asked says what callers may ask for, and whether a rule limits that.
 func asked(d *snapshot.DestinationPlan) (text string, limited bool) {
-	if d.Open() != snapshot.OpenNot {
-		return "anything", false
+	add := func(rules []Rule) (parts []string) {
+		for _, r := range rules {
+			asks := r.asks()
+			limited = limited || asks != ""
+			parts = append(parts, cmp.Or(asks, "anything")+" by "+firstOf(r.Callers))
+		}
+		slices.Sort(parts)
+		return slices.Compact(parts)
 	}
-	var parts []string
-	for _, r := range rulesOn(d) {
-		asks := r.asks()
-		limited = limited || asks != ""
-		parts = append(parts, cmp.Or(asks, "anything")+" by "+firstOf(r.Callers))
+	text = "anything"
+	if d.Open() == snapshot.OpenNot {
+		text = strings.Join(add(rulesOn(d)), "; ")
 	}
-	slices.Sort(parts)
-	return strings.Join(slices.Compact(parts), "; "), limited
+	return text + prefixed(", but not ", strings.Join(add(deniedRules(d)), "; nor ")), limited
 }
 
 // locality says if callers begin or cease to prefer pods near them: Istio does that for services

@@ -70,7 +70,8 @@ func TestEveryObject(t *testing.T) {
 				value := index.Describe(ref)
 				require.NotNil(t, value, ref)
 				if d, ok := value.(*explain.Destination); ok {
-					assert.Equal(t, d.Access.Default == explain.Allow && len(d.Access.ByHand)+len(d.Access.SharedWith) == 0, access[ref] == explain.AccessOpen, "%s in the list and by itself", ref)
+					others := len(d.Access.ByHand) + len(d.Access.SharedWith) + len(d.Access.Denied) + len(d.Access.DeniedBeside)
+					assert.Equal(t, d.Access.Default == explain.Allow && others == 0, access[ref] == explain.AccessOpen, "%s in the list and by itself", ref)
 				}
 				asked++
 				fits(t, ref, value.Page())

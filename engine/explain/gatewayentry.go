@@ -61,7 +61,7 @@ func selectedAsService(q *query) bool {
 	k := q.workload.Spec.Kubernetes
 	for _, d := range q.destinations {
 		s := d.Destination.Spec.KubeService
-		if s != nil && len(d.Access) > 0 && s.Ref.ClusterName == k.Controller.ClusterName && s.Ref.Namespace == k.Controller.Namespace &&
+		if s != nil && (len(d.Access) > 0 || d.Denials != nil) && s.Ref.ClusterName == k.Controller.ClusterName && s.Ref.Namespace == k.Controller.Namespace &&
 			len(s.WorkloadSelectorLabels) > 0 && hasLabels(k.PodLabels, s.WorkloadSelectorLabels) {
 			return true
 		}

@@ -71,7 +71,7 @@ func (x *Index) destinationItems() []DestinationItem {
 	counts := x.trafficCounts()
 	items := make([]DestinationItem, 0, x.state.Plan.Destinations.Len())
 	for d := range x.state.Plan.Destinations.All() {
-		item := DestinationItem{Ref: d.Ref, Ports: []uint32{}, Access: x.outside.accessMode(d), AccessPolicies: len(d.Access), Issues: x.issuesOf(d.Ref), plan: d}
+		item := DestinationItem{Ref: d.Ref, Ports: []uint32{}, Access: x.outside.accessMode(d), AccessPolicies: len(d.AccessInForce()), Issues: x.issuesOf(d.Ref), plan: d}
 		if c := counts[d.Ref]; c != nil {
 			item.Traffic = *c
 		}

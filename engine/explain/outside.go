@@ -24,11 +24,14 @@ type outside struct {
 	connections map[clusterHost]bool
 	// restricted are the Destinations of a namespace on which AccessPolicies are in force; see othersInFront.
 	restricted map[podNamespace][]*snapshot.DestinationPlan
+	// denying are those on which some are in force that deny; see denyingBeside.
+	denying map[podNamespace][]*snapshot.DestinationPlan
 }
 
 // newOutside reads what users wrote for the meshes of a State.
 func newOutside(state *snapshot.State, clusters map[string]*snapshot.Cluster) *outside {
-	o := &outside{clusters: clusters, byHand: map[*snapshot.MeshPlan]snapshot.ByHand{}, pods: map[string]podIndex{}, restricted: map[podNamespace][]*snapshot.DestinationPlan{}}
+	o := &outside{clusters: clusters, byHand: map[*snapshot.MeshPlan]snapshot.ByHand{}, pods: map[string]podIndex{}, restricted: map[podNamespace][]*snapshot.DestinationPlan{},
+		denying: map[podNamespace][]*snapshot.DestinationPlan{}}
 	for _, m := range state.Plan.Meshes {
 		if c := clusters[m.Cluster]; c != nil && m.Dialect.Inspect != nil {
 			if hand := m.Dialect.Inspect(c, state.Input.Management.Plane()); !hand.Empty() {
@@ -239,7 +242,7 @@ func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection,
 	}
 	out := judged{ours: group.allows(d, from, &call)}
 	if guard == nil {
-		if out.verdict = verdictOf(out.ours); out.verdict == Refused && unidentified != "" {
+		if out.verdict = verdictOf(out.ours); out.verdict == Refused && unidentified != "" && len(out.ours.Denied) == 0 {
 			out.byHand, out.reason = true, unidentified
 		}
 		return out
@@ -251,7 +254,7 @@ func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection,
 }
 
 func verdictOf(ours access.Decision) Verdict {
-	if ours.Open != snapshot.OpenNot || len(ours.By) > 0 {
+	if len(ours.Denied) == 0 && (ours.Open != snapshot.OpenNot || len(ours.By) > 0) {
 		return Allowed
 	}
 	return Refused
@@ -266,6 +269,8 @@ func (j judged) with(d *snapshot.DestinationPlan, ruling snapshot.Ruling, uniden
 	ours := verdictOf(j.ours) == Allowed && (!unwritten || ruling.Closed == none)
 	j.byHand = true
 	switch {
+	case len(j.ours.Denied) > 0:
+		j.verdict, j.byHand = Refused, false
 	case ruling.Denied != none:
 		j.verdict, j.reason = Refused, byHandName(ruling.Denied)+" denies it"
 	case !ours && ruling.Allowed == none && len(ruling.MayAllow) > 0:

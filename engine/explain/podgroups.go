@@ -38,6 +38,8 @@ type podGroup struct {
 	// also are Destinations in front of the same pods whose AccessPolicies let in what those on the Destination itself do not: pods take
 	// what is allowed on any of their services, as they see only their own ports.
 	also []*snapshot.DestinationPlan
+	// denying are Destinations in front of the same pods, the own one among them, whose AccessPolicies deny calls to them.
+	denying []*snapshot.DestinationPlan
 	// guard is what users wrote about them; nil for nothing.
 	guard snapshot.Guard
 }
@@ -49,8 +51,8 @@ func (o *outside) podGroups(d *snapshot.DestinationPlan, port uint32, with map[s
 	if k == nil {
 		return []*podGroup{{port: port}}
 	}
-	others, also := o.othersInFront(d), o.alsoInFront(d)
-	labelsOf := o.podLabels(d, len(others)+len(also) > 0)
+	others, also, denying := o.othersInFront(d), o.alsoInFront(d), o.denyingBeside(d)
+	labelsOf := o.podLabels(d, len(others)+len(also) > 0 || beside(denying, d))
 	var groups []*podGroup
 	var labels [][]map[string]string
 	for i := range k.EndpointSubsets {
@@ -67,7 +69,7 @@ func (o *outside) podGroups(d *snapshot.DestinationPlan, port uint32, with map[s
 			group := podGroup{port: number, bare: part.NoProxy && !part.Machines && !part.Ambient, machines: part.Machines, withoutIdentity: part.NoProxy && part.Machines}
 			group.ambient = ambientMode(k, part)
 			if group.pastProxy = pastProxyAt(part, number); group.pastProxy == "" && !group.bare {
-				group.others, group.also = selecting(others, pod), selecting(also, pod)
+				group.others, group.also, group.denying = selecting(others, pod), selecting(also, pod), denyingAt(denying, d, pod)
 			}
 			traits := traitsOf(d.Mesh, pod)
 			group.plain, group.waypoint = traits.Plain, traits.Waypoint != ""
@@ -83,7 +85,8 @@ func (o *outside) podGroups(d *snapshot.DestinationPlan, port uint32, with map[s
 		}
 	}
 	if len(groups) == 0 { // those that will be
-		group := &podGroup{port: podPortOf(d, port), others: selecting(others, k.WorkloadSelectorLabels), plain: traitsOf(d.Mesh, k.WorkloadSelectorLabels).Plain}
+		group := &podGroup{port: podPortOf(d, port), others: selecting(others, k.WorkloadSelectorLabels), plain: traitsOf(d.Mesh, k.WorkloadSelectorLabels).Plain,
+			denying: denyingAt(denying, d, k.WorkloadSelectorLabels)}
 		if snapshot.AllAmbient(k) {
 			group.ambient = k.Ambient.Mode
 		}
@@ -96,7 +99,7 @@ func (o *outside) podGroups(d *snapshot.DestinationPlan, port uint32, with map[s
 // isLike reports whether two groups differ in their pods only.
 func (g *podGroup) isLike(o *podGroup) bool {
 	return g.port == o.port && g.bare == o.bare && g.ambient == o.ambient && g.machines == o.machines && g.withoutIdentity == o.withoutIdentity &&
-		g.pastProxy == o.pastProxy && g.plain == o.plain && g.waypoint == o.waypoint && slices.Equal(g.others, o.others) && slices.Equal(g.also, o.also)
+		g.pastProxy == o.pastProxy && g.plain == o.plain && g.waypoint == o.waypoint && slices.Equal(g.others, o.others) && slices.Equal(g.also, o.also) && slices.Equal(g.denying, o.denying)
 }
 
 // traitsOf are what labels of pods of a mesh say about calls to them.
@@ -153,9 +156,16 @@ type podNamespace struct{ cluster, namespace string }
 
 // addRestricted notes a Destination if AccessPolicies are in force on its pods.
 func (o *outside) addRestricted(d *snapshot.DestinationPlan) {
-	if s := d.Destination.Spec.KubeService; s != nil && d.Mesh != nil && len(d.Access) > 0 && len(s.WorkloadSelectorLabels) > 0 && d.Open() == snapshot.OpenNot {
-		at := podNamespace{s.Ref.ClusterName, s.Ref.Namespace}
+	s := d.Destination.Spec.KubeService
+	if s == nil || d.Mesh == nil || len(s.WorkloadSelectorLabels) == 0 {
+		return
+	}
+	at := podNamespace{s.Ref.ClusterName, s.Ref.Namespace}
+	if len(d.Access) > 0 && d.Open() == snapshot.OpenNot {
 		o.restricted[at] = append(o.restricted[at], d)
+	}
+	if d.Denials != nil {
+		o.denying[at] = append(o.denying[at], d)
 	}
 }
 
@@ -298,9 +308,22 @@ func lacksPort(d *snapshot.DestinationPlan, port uint32) string {
 // local: callers in other clusters do not get their addresses.
 func (g *podGroup) local() bool { return g.bare || g.machines || g.ambient != "" }
 
-// allows is what AccessPolicies decide about a call to pods of a group: those on the Destination, or else those on others in front
-// of the pods, of which one that allows it is enough.
+// allows is what AccessPolicies decide about a call to pods of a group: those that deny, whatever others allow.
 func (g *podGroup) allows(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, call *snapshot.Call) access.Decision {
+	out := g.letsIn(d, from, call)
+	if len(g.denying) == 0 {
+		return out
+	}
+	allowing := anything()
+	if verdictOf(out) == Allowed {
+		allowing = g.allowing(d, from)
+	}
+	return out.Deny(d.Mesh, g.denials(from), allowing, call)
+}
+
+// letsIn is what the AccessPolicies decide that allow: those on the Destination, or else those on others in front
+// of the pods, of which one that allows it is enough.
+func (g *podGroup) letsIn(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, call *snapshot.Call) access.Decision {
 	if len(g.others) > 0 {
 		return onAny(g.others, d, from, call)
 	}

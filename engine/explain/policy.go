@@ -86,6 +86,7 @@ func (x *Index) policyTarget(ref snapshot.Ref, v snapshot.Verdict) PolicyTarget 
 		return t
 	case ref.Kind != snapshot.TrafficPolicy:
 		t.Values = rulesOf(ref, d)
+		t.LastGood = slices.ContainsFunc(d.AccessInForce(), func(r *snapshot.AccessRule) bool { return r.Origin.Ref == ref && r.LastGood })
 		return t
 	}
 	t.Sets, t.Values = fieldsWon(d, x.unwritten.viewsOf(d))[ref], x.valuesWon(d)[ref]

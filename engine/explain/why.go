@@ -92,6 +92,8 @@ type Outcome struct {
 	Verdict Verdict `json:"verdict"`
 	// By are the policies that let the requests in; none if access is open, or if nobody does.
 	By []snapshot.Ref `json:"by,omitempty"`
+	// Denied are the policies that deny them, whatever others allow, ascending.
+	Denied []snapshot.Ref `json:"denied,omitempty"`
 	// Reason is the verdict in a sentence.
 	Reason string `json:"reason"`
 	// service is that of the Destination; nil if it has none.
@@ -105,8 +107,10 @@ type Outcome struct {
 	Change *Addition `json:"change,omitempty"`
 }
 
-// Addition is what would have to be added to a policy.
+// Addition is what would have to be added to a policy, or taken out of it.
 type Addition struct {
+	// Removes: the policy denies, and what is named has to be taken out of it.
+	Removes bool `json:"removes,omitempty"`
 	// Policy is zero where no AccessPolicy selects the service, and one has to be created.
 	Policy snapshot.Ref `json:"policy,omitzero"`
 	// Caller is for spec.sourceSelector, Method for spec.allowedMethods, Path for
@@ -417,7 +421,7 @@ func (q *query) decidingPolicies(out *Why) []snapshot.Ref {
 		refs = append(refs, out.Route.Policies...)
 	}
 	for _, o := range out.Outcomes {
-		refs = append(refs, o.By...)
+		refs = append(append(refs, o.By...), o.Denied...)
 	}
 	slices.SortFunc(refs, snapshot.Ref.Compare)
 	return slices.Compact(refs)

@@ -122,6 +122,7 @@ func (q *query) decided(out Outcome, d *snapshot.DestinationPlan, port uint32, h
 			one.Endpoints, one.some = &g.pods, true
 		}
 		q.decideAccess(&one, d, port, how, g)
+		adviser{q}.noteUndenied(&one, d, port, g)
 		one.needPods()
 		if text := lacksPort(d, port); one.Verdict == Unreachable && one.Endpoints != nil && *one.Endpoints == 0 && text != "" {
 			one.Reason, one.Change = text, nil
@@ -175,11 +176,8 @@ func (q *query) trustMissing(d *snapshot.DestinationPlan) string {
 
 // decideAccess sets the verdict of policies, and of what users wrote, on a group of the pods of a Destination.
 func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uint32, how connection, group *podGroup) {
-	request := q.request.proxied()
-	call := snapshot.Call{
-		HTTP: isHTTPPort(d, port), Method: request.Method, Path: request.PathOnly(), Query: queryOf(request.Path), Headers: request.Headers,
-		PodPort: group.port, Caller: callerOf(q.workload, q.mesh, true),
-	}
+	advise := adviser{q}
+	call := advise.callTo(d, port, group)
 	if reason := departedFrom(q.Index, d, group.others); reason != "" {
 		out.Verdict, out.Reason = Unknown, reason
 		return
@@ -188,6 +186,10 @@ func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uin
 	decision := answer.ours
 	if answer.byHand {
 		out.Verdict, out.Reason = answer.verdict, answer.reason
+		return
+	}
+	if len(decision.Denied) > 0 {
+		advise.denied(out, d, port, group, &decision)
 		return
 	}
 	switch decision.Open {
@@ -199,6 +201,9 @@ func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uin
 		return
 	case snapshot.OpenByDefault:
 		out.Verdict, out.Reason = Allowed, "no AccessPolicy selects "+d.Ref.Name+", and access is open by default"
+		if len(group.denying) > 0 {
+			out.Reason = "no AccessPolicy on " + d.Ref.Name + " denies it, and access is open by default"
+		}
 		return
 	}
 	if len(decision.By) > 0 {
@@ -210,7 +215,6 @@ func (q *query) decideAccess(out *Outcome, d *snapshot.DestinationPlan, port uin
 		return
 	}
 	out.Verdict = Refused
-	advise := adviser{q}
 	switch {
 	case len(group.others) > 0:
 		advise.refusedInFront(out, d, port, group, &decision)

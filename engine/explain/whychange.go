@@ -55,6 +55,12 @@ func (o *Outcome) changedPolicy(in *snapshot.Input) *networkingv1.AccessPolicy {
 		return nil
 	}
 	spec := &policy.Spec
+	if o.Change.Removes {
+		if !o.Change.removeFrom(spec) {
+			return nil
+		}
+		return policy
+	}
 	if o.Change.Caller != (commonv1.ClusterObjectRef{}) {
 		spec.SourceSelector = append(spec.SourceSelector, commonv1.IdentitySelector{
 			KubeServiceAccountRefs: &commonv1.KubeServiceAccountRefs{ServiceAccounts: []commonv1.ClusterObjectRef{o.Change.Caller}},
