@@ -78,6 +78,9 @@ func (s *Session) askMatcher(prefix, what string, ofWorkloads bool) error {
 }
 
 func askAccessPolicy(s *Session) error {
+	if err := s.askAction(); err != nil {
+		return err
+	}
 	if err := s.askCallers(); err != nil {
 		return err
 	}
@@ -99,12 +102,34 @@ func askAccessPolicy(s *Session) error {
 	return s.pick("allowed-ports", "Only on which ports of the services? Empty means any.", ports.options("service"), 0)
 }
 
-// askCallers asks for the callers that an AccessPolicy allows.
+// askAction asks whether an AccessPolicy allows or denies. What is allowed needs no field.
+func (s *Session) askAction() error {
+	if s.has(actionFlag) {
+		return nil
+	}
+	choice, err := s.askChoice(actionFlag, "spec.action", "What should it do?", []Option{
+		{allow, "allow calls; what no policy allows is then rejected"},
+		{deny, "deny calls, whatever other policies allow; all others stay as they are"},
+	})
+	if err == nil && choice == deny {
+		s.record(actionFlag, deny)
+	}
+	return err
+}
+
+// denies reports whether the AccessPolicy denies what it selects.
+func (s *Session) denies() bool { return slices.Equal(s.Answers[actionFlag], []string{deny}) }
+
+// askCallers asks for the callers that an AccessPolicy allows, or denies.
 func (s *Session) askCallers() error {
 	if !s.has("?sources") && s.Form.isSet("sourceSelector", s.Answers) {
 		return s.sayCallers()
 	}
-	choice, err := s.askChoice("sources", "spec.sourceSelector", "Who may call?", []Option{
+	who := "Who may call?"
+	if s.denies() {
+		who = "Who may not call?"
+	}
+	choice, err := s.askChoice("sources", "spec.sourceSelector", who, []Option{
 		{"accounts", "workloads that run as certain service accounts"},
 		{"matcher", "all workloads of certain namespaces or clusters"},
 		{"all", "anyone"},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -80,17 +81,41 @@ func AccessPolicy() *Form {
 		{"destinationSelector", "--all-destinations, --destination, --destination-namespaces, --destination-clusters or --destination-labels"},
 	}}
 	f.Fields = append(f.Fields,
+		Field{Flag: actionFlag, Path: "action", Usage: "allow the calls (default), or deny them, whatever other policies allow", codec: accessAction()},
 		Field{Flag: "all-sources", Unless: "sourceSelector", Usage: "all callers", codec: boolean()},
 		Field{Flag: "source-account", Path: "sourceSelector[0].kubeServiceAccountRefs.serviceAccounts", Usage: "callers with this service account, as name.namespace.cluster; * matches any", codec: each("account", parseAccount, formatAccount)},
 	)
 	f.Fields = append(f.Fields, matcherFields("source", "sourceSelector[0].kubeIdentityMatcher", "callers", false)...)
 	f.Fields = append(f.Fields, destinationFields()...)
 	f.Fields = append(f.Fields,
-		Field{Flag: "allowed-paths", Path: "allowedPaths", Usage: "only these paths; a * at the beginning or end matches anything", codec: words("path")},
-		Field{Flag: "allowed-methods", Path: "allowedMethods", Usage: "only these HTTP methods", codec: words("method")},
-		Field{Flag: "allowed-ports", Path: "allowedPorts", Usage: "only these ports of the services", codec: numbers()},
+		Field{Flag: "allowed-paths", Path: "allowedPaths", Usage: "allow, or deny, only these paths; a * at the beginning or end matches anything", codec: words("path")},
+		Field{Flag: "allowed-methods", Path: "allowedMethods", Usage: "allow, or deny, only these HTTP methods", codec: words("method")},
+		Field{Flag: "allowed-ports", Path: "allowedPorts", Usage: "allow, or deny, only these ports of the services", codec: numbers()},
 	)
 	return f
+}
+
+// actionFlag says what an AccessPolicy does with the calls that it selects.
+const actionFlag = "action"
+
+// The values of actionFlag.
+const (
+	allow = "allow"
+	deny  = "deny"
+)
+
+// accessAction is an action of AccessPolicies, in lower case.
+func accessAction() codec {
+	return one(allow+"|"+deny, func(s string) (any, error) {
+		if s != allow && s != deny {
+			return nil, fmt.Errorf("%q: must be %s or %s", s, allow, deny)
+		}
+		return strings.ToUpper(s), nil
+	}, func(v any) (string, bool) {
+		text, _ := v.(string)
+		lower := strings.ToLower(text)
+		return lower, (lower == allow || lower == deny) && strings.ToUpper(lower) == text
+	})
 }
 
 // VirtualMesh is the form of VirtualMeshes.

@@ -86,7 +86,11 @@ const accessPolicyExample = `  # Answer questions
 
   # Allow one service account to read from a service
   meshctl create accesspolicy productpage --source-account bookinfo-productpage.bookinfo.cluster-1 \
-    --destination reviews.bookinfo.cluster-1 --allowed-methods GET --apply`
+    --destination reviews.bookinfo.cluster-1 --allowed-methods GET --apply
+
+  # Deny a namespace a path, whatever other policies allow
+  meshctl create accesspolicy no-admin --action deny --source-namespaces default \
+    --destination reviews.bookinfo.cluster-1 --allowed-paths '/admin*' --apply`
 
 // NewCmd returns the command; runF replaces the run of every subcommand in tests.
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {

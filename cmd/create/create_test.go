@@ -134,6 +134,7 @@ func TestAccessPolicyWizard(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "policy.yaml")
 	script := wizardtest.New(t).
+		Picks("What should it do?", "allow").
 		Picks("Who may call?", "accounts").
 		PicksAll("Which service accounts?", "bookinfo-productpage.bookinfo.cluster-1").
 		Says("This selects 1 of").
@@ -164,6 +165,31 @@ func TestAccessPolicyWizard(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotContains(t, string(manifest), "destinationSelector", "as edited")
 	runEquivalent(t, stderr, manifest)
+}
+
+func TestAccessPolicyThatDenies(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	script := wizardtest.New(t).
+		Picks("What should it do?", "deny").
+		Picks("Who may not call?", "all").
+		Picks("Requests to which services?", "matcher").
+		PicksAll("In which namespaces?", "bookinfo").PicksAll("In which clusters?", "cluster-1").PicksAll("With which labels?").
+		Types("HTTP methods?", "DELETE").
+		Types("paths?", "").
+		PicksAll("ports").
+		Types("Name of the object?", "no-deletes").
+		Picks("What next?", "save").
+		Types("To which file?", file)
+	_, stderr, err := wizard(t, script, "ap", "--dir", bookinfo)
+	require.NoError(t, err)
+	manifest, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Contains(t, string(manifest), "action: DENY")
+	runEquivalent(t, stderr, manifest)
+
+	_, _, err = wizard(t, wizardtest.New(t), "ap", "x", "--dir", bookinfo, "--action", "refuse", "--all-sources", "--all-destinations", "--dry-run")
+	require.ErrorContains(t, err, `"refuse": must be allow or deny`)
 }
 
 func TestVirtualMeshWizard(t *testing.T) {
