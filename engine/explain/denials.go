@@ -5,6 +5,7 @@ import (
 
 	"github.com/meshctl/meshctl/engine/access"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -117,6 +118,14 @@ func anonymousText(d *snapshot.DestinationPlan) string {
 		text += "; those from mesh " + shortName(u.Mesh) + " present none (" + kindAndName(u.TLS.Origin.Ref) + " sets TLS mode " + string(u.TLS.Value) + ")"
 	}
 	return text + "."
+}
+
+// actionOf is DENY for an AccessPolicy that denies; else empty.
+func actionOf(p *snapshot.PolicyPlan) string {
+	if policy, ok := p.Policy.(*networkingv1.AccessPolicy); ok && policy.Spec.Denies() {
+		return Deny
+	}
+	return ""
 }
 
 // deniesMore reports whether something that a workload may ask for is denied now, and was not before.

@@ -15,6 +15,8 @@ import (
 // ServiceDependency in a list.
 type PolicyItem struct {
 	Ref snapshot.Ref `json:"ref"`
+	// Action is DENY for an AccessPolicy that denies; else empty.
+	Action string `json:"action,omitempty"`
 	// State is that of its status.
 	State commonv1.ApprovalState `json:"state"`
 	// Targets are the Destinations that it selects, or the Workloads of a
@@ -101,8 +103,11 @@ func newPolicyTable[T any](x *Index, empty string, items []T, policy func(*T) *P
 
 // policyItemTable lists PolicyItems; first are columns before the others.
 func (x *Index) policyItemTable(empty string, items []PolicyItem, first []column[PolicyItem]) Table {
-	conflicts := []column[PolicyItem]{number("CONFLICTS", 2, func(p *PolicyItem) string { return some(p.Conflicts) })}
-	return newPolicyTable(x, empty, items, func(p *PolicyItem) *PolicyItem { return p }, first, conflicts)
+	own := []column[PolicyItem]{number("CONFLICTS", 2, func(p *PolicyItem) string { return some(p.Conflicts) })}
+	if slices.ContainsFunc(items, func(p PolicyItem) bool { return p.Action != "" }) {
+		own = append([]column[PolicyItem]{text("ACTION", 0, func(p *PolicyItem) string { return p.Action })}, own...)
+	}
+	return newPolicyTable(x, empty, items, func(p *PolicyItem) *PolicyItem { return p }, first, own)
 }
 
 // policyTable lists the policies of a kind, TrafficPolicy or AccessPolicy.
@@ -130,7 +135,9 @@ func (x *Index) policyItems(kind snapshot.Kind) []PolicyItem {
 	var items []PolicyItem
 	for _, p := range x.state.Plan.Policies {
 		if p.Ref.Kind == kind {
-			items = append(items, x.policyItem(p.Ref, x.stateOf(p.Ref), p.Verdicts, p.Policy))
+			item := x.policyItem(p.Ref, x.stateOf(p.Ref), p.Verdicts, p.Policy)
+			item.Action = actionOf(p)
+			items = append(items, item)
 		}
 	}
 	return items

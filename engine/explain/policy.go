@@ -13,6 +13,8 @@ import (
 // Policy describes a TrafficPolicy or an AccessPolicy.
 type Policy struct {
 	Ref snapshot.Ref `json:"ref"`
+	// Action is DENY for an AccessPolicy that denies; else empty.
+	Action string `json:"action,omitempty"`
 	// State is that of its status.
 	State commonv1.ApprovalState `json:"state"`
 	InForce
@@ -57,7 +59,7 @@ type PolicyTarget struct {
 
 func (x *Index) policy(p *snapshot.PolicyPlan) *Policy {
 	out := &Policy{
-		Ref: p.Ref, State: x.stateOf(p.Ref), InForce: x.inForceOf(p.Ref), Targets: []PolicyTarget{}, AnySource: anySource(p),
+		Ref: p.Ref, Action: actionOf(p), State: x.stateOf(p.Ref), InForce: x.inForceOf(p.Ref), Targets: []PolicyTarget{}, AnySource: anySource(p),
 		Sources: p.Workloads, SourceCount: p.WorkloadCount, AllSources: p.WorkloadCount > 1 && p.WorkloadCount == len(x.workloads), Issues: x.issuesOf(p.Ref),
 	}
 	if p.Policy != nil {
@@ -149,7 +151,7 @@ func (p *Policy) Page() Page {
 	if ordered {
 		targets.Header = []string{"DESTINATION", "CLUSTER", "STATE", "ORDER", "SETS", "WHY NOT"}
 	}
-	answer := [][2]string{{"State", string(p.State)}}
+	answer := [][2]string{{"Action", p.Action}, {"State", string(p.State)}}
 	for i, does := range p.does() {
 		name := "Does"
 		if i > 0 {
