@@ -45,9 +45,36 @@ const (
 	networkRBAC = "envoy.filters.network.rbac"
 )
 
-// plannedAccess omits the rules with paths and methods where a proxy only sees
-// connections: they allow nothing there.
+// plannedAccess is who is let in, and who is denied whatever lets them in.
 func plannedAccess(d *snapshot.DestinationPlan, what traffic) []string {
+	return append(plannedDenials(d, what), plannedAllowances(d, what)...)
+}
+
+// plannedDenials leaves out paths and methods where a proxy only sees connections:
+// it denies all of these there.
+func plannedDenials(d *snapshot.DestinationPlan, what traffic) (out []string) {
+	if d.Denials == nil {
+		return nil
+	}
+	for _, rule := range d.Denials.Policies {
+		of := *rule
+		if what == connections {
+			of.Paths, of.Methods = nil, nil
+		}
+		if callers := plannedCallers(&of, d.Mesh.TrustDomain); len(callers) > 0 {
+			out = append(out, denied+strings.Join(callers, " or ")+" | "+plannedOperations(&of, d))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// denied begins the rules that deny.
+const denied = "denied: "
+
+// plannedAllowances omits the rules with paths and methods where a proxy only sees
+// connections: they allow nothing there.
+func plannedAllowances(d *snapshot.DestinationPlan, what traffic) []string {
 	if len(d.Access) == 0 {
 		if d.Mesh.DenyByDefault != nil {
 			return []string{"no one"}
@@ -172,16 +199,24 @@ func configuredAccess(chains [][]envoy.Filter, filter string) []string {
 	return first
 }
 
+// configuredRules are those of the filter that denies, which comes first, and of the one that allows.
 func configuredRules(chain []envoy.Filter, filter string) []string {
+	var denials []string
 	for _, f := range chain {
 		if f.Name != filter {
 			continue
 		}
 		rules := f.TypedConfig.Rules
-		if rules == nil {
+		switch {
+		case rules == nil:
 			return []string{"a filter without rules"}
-		}
-		if rules.Action != "" && rules.Action != "ALLOW" {
+		case rules.Action == "DENY" && len(denials) == 0:
+			for _, policy := range rules.Policies {
+				denials = append(denials, denied+joinedConditions(policy.Principals)+" | "+joinedConditions(policy.Permissions))
+			}
+			slices.Sort(denials)
+			continue
+		case rules.Action != "" && rules.Action != "ALLOW":
 			return []string{"action " + rules.Action}
 		}
 		var out []string
@@ -192,11 +227,11 @@ func configuredRules(chain []envoy.Filter, filter string) []string {
 		out = slices.DeleteFunc(out, func(rule string) bool { return rule == "not(any) | not(any)" })
 		slices.Sort(out)
 		if len(out) == 0 {
-			return []string{"no one"}
+			out = []string{"no one"}
 		}
-		return out
+		return append(denials, out...)
 	}
-	return []string{"anyone"}
+	return append(denials, "anyone")
 }
 
 func joinedConditions(conditions []envoy.Condition) string {
