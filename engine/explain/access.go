@@ -247,22 +247,29 @@ func (x *Index) gateTo(d *snapshot.DestinationPlan) *gate {
 }
 
 // admits reports whether a workload can reach the Destination and may call it, on some port and
-// path of some pod at least, and which policies allow that; none if all callers are allowed.
+// path of some pod at least, and which policies allow that; none if all callers are allowed. If it may not, these are the policies that
+// deny it, whatever others allow.
 func (g *gate) admits(workload *discoveryv1.Workload) (may bool, by []snapshot.Ref) {
 	mesh := g.meshOf(workload)
 	if mesh == nil || g.d.Mesh == nil || !reaches(mesh, g.d) || !trusts(g.d.Mesh, mesh) {
 		return false, nil
 	}
 	caller := callerOf(workload, mesh, true)
+	var denied []snapshot.Ref
 	for _, c := range g.calls {
 		call, how := c.Call, connectionOf(g.Index, workload, mesh, g.d, c.port, "")
 		call.Caller = caller
 		if e := escapesTo(g.Index, workload, mesh, g.d, c.port); e.Sure {
 			how = pastOf(e)
 		}
-		if j := judge(g.d, mesh, how, call, c.group); j.verdict == Allowed || j.verdict == Unknown {
+		j := judge(g.d, mesh, how, call, c.group)
+		if j.verdict == Allowed || j.verdict == Unknown {
 			may, by = true, append(by, j.ours.By...)
 		}
+		denied = append(denied, j.ours.Denied...)
+	}
+	if !may {
+		by = denied
 	}
 	slices.SortFunc(by, snapshot.Ref.Compare)
 	return may, slices.Compact(by)

@@ -2,6 +2,7 @@ package explain_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +78,9 @@ func agrees(t *testing.T, why *explain.Why, calls map[snapshot.Ref]explain.Call)
 		}
 		for _, ref := range o.By {
 			assert.Contains(t, call.Policies, ref, "%s ends at %s", about, o.Destination)
+		}
+		for _, ref := range o.Denied {
+			assert.True(t, call.Allowed || slices.Contains(call.Denied, ref), "%s ends at %s, denied by %s", about, o.Destination, ref)
 		}
 		if !call.Allowed {
 			assert.NotEqual(t, explain.Allowed, o.Verdict, "%s ends at %s", about, o.Destination)

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"slices"
 	"strings"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
@@ -50,6 +51,8 @@ type Call struct {
 	Unknown bool `json:"unknown,omitempty"`
 	// Policies are the AccessPolicies that allow it; none if access is open.
 	Policies []snapshot.Ref `json:"by,omitempty"`
+	// Denied are the AccessPolicies that deny it, whatever others allow.
+	Denied []snapshot.Ref `json:"denied,omitempty"`
 	// Routes are those of the destination that its requests may take, in the
 	// order in which they are tried; none means that they go to Host unchanged. Gateways have none here.
 	Routes []Route `json:"routes,omitempty"`
@@ -95,6 +98,9 @@ func (x *Index) workload(o *discoveryv1.Workload) *Workload {
 		gate := x.gateTo(d)
 		allowed, by := gate.admits(o)
 		call := Call{Destination: d.Ref, Host: hostFrom(mesh, d), Allowed: allowed, Policies: by, Unknown: allowed && (out.Mode != "" || gate.unknown())}
+		if !allowed {
+			call.Policies, call.Denied = nil, by
+		}
 		if modeOf(o).IsAmbient() && d.ThroughGateways(mesh) {
 			call.Allowed, call.Unknown = false, false // see answerFromAmbient
 		}
@@ -174,9 +180,9 @@ func (o *Workload) callsSection() Section {
 	}
 	s.Header = []string{"HOST", "DESTINATION", "ACCESS", "BY"}
 	for _, c := range o.Calls {
-		access, by := "denied", make([]string, len(c.Policies))
-		for i, ref := range c.Policies {
-			by[i] = shortName(ref)
+		access, by := "denied", []string{}
+		for _, ref := range slices.Concat(c.Policies, c.Denied) {
+			by = append(by, shortName(ref))
 		}
 		switch {
 		case c.Unknown:

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,7 +52,7 @@ func plainTextIssues(env *environment, rule *snapshot.AccessRule, d *discoveryv1
 	if rule.Anyone || len(rule.Sources) == 0 || !mesh.Dialect.SPIFFE || takesMutualOnly(env, k, mesh) {
 		return nil
 	}
-	return []snapshot.Issue{snapshot.Warnf(snapshot.CallersUnidentified, "have its pods take mutual TLS only (in Istio, a PeerAuthentication with mode STRICT); or deny everybody, and allow by identity",
+	return []snapshot.Issue{snapshot.Warnf(snapshot.CallersUnidentified, cmp.Or(mesh.Dialect.MutualHint, "have its pods take mutual TLS only")+"; or instead of denying some, allow the others",
 		"service %s also takes connections without mutual TLS: their callers present no identity, and the policy does not deny them", inventory.ServiceName(k.Ref)).At("sourceSelector")}
 }
 

@@ -179,6 +179,9 @@ type Dialect struct {
 	// tell them from its own.
 	TrustHint func(mesh, trustDomains string, apart bool) string
 
+	// MutualHint says how to have the pods of a service take nobody without a certificate; may be empty.
+	MutualHint string
+
 	// RootHint says how to give meshes a common root, and RootUnknownHint where the
 	// roots of a mesh are read.
 	RootHint, RootUnknownHint string

@@ -83,6 +83,7 @@ var dialect = &snapshot.Dialect{
 		return "add " + trustDomains + " to trustDomainAliases in the meshConfig of mesh " + mesh +
 			", or, to have AccessPolicies tell the identities apart, run its istiod with PILOT_SKIP_VALIDATE_TRUST_DOMAIN=true"
 	},
+	MutualHint:      "write a PeerAuthentication with mode STRICT for its pods",
 	RootHint:        "give each istiod a CA certificate of the same root, as Secret cacerts in its namespace, and restart istiod and the workloads",
 	RootUnknownHint: "istiod writes them to ConfigMap istio-ca-root-cert in its own namespace; check that it is there and can be read",
 }
