@@ -10,10 +10,13 @@ import (
 	"github.com/meshctl/meshctl/engine/explain"
 )
 
-// PrintPage paints a page: its title, each section, the issues last, where the
+// PrintPage paints a page: what makes it uncertain, its title, each section, the issues last, where the
 // eye of a reader in a hurry ends up.
 func PrintPage(out io.Writer, p Painter, page explain.Page) error {
 	var b strings.Builder
+	if page.NotRead != "" {
+		p.Paragraph(&b, "", "  ", NotCertain(page.NotRead))
+	}
 	p.Paragraph(&b, "", "  ", Clean(page.Title))
 	for _, s := range page.Sections {
 		if err := p.section(&b, s); err != nil {
@@ -28,15 +31,15 @@ func PrintPage(out io.Writer, p Painter, page explain.Page) error {
 		count += ", as far as was read"
 	}
 	fmt.Fprintf(&b, "\nIssues: %s\n", count)
-	if page.NotRead != "" {
-		p.Paragraph(&b, "  ", "  ", "Not read: "+Clean(page.NotRead))
-	}
 	if err := PrintIssues(&b, p, "  ", page.Issues); err != nil {
 		return err
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }
+
+// NotCertain is the first line of an answer that does not follow from all that may decide: not is what Index.NotRead says.
+func NotCertain(not string) string { return "Answer not certain: " + Clean(not) }
 
 func (p Painter) section(b *strings.Builder, s explain.Section) error {
 	if s.Title != "" {

@@ -22,7 +22,7 @@ func Called(index *explain.Index, from snapshot.Ref, name string) (snapshot.Ref,
 	}
 	ref, err := one(index, []snapshot.Kind{snapshot.Destination, snapshot.VirtualDestination}, name, found)
 	if err != nil && len(found) == 0 && explain.AreAliasesUnread(index) {
-		return snapshot.Ref{}, NotFoundErrorf("%w; a Service of type ExternalName is found with --clusters only", err)
+		return snapshot.Ref{}, NotFoundErrorf("%w; a Service of type ExternalName is found in its cluster only, which was not read", err)
 	}
 	return ref, err
 }

@@ -23,9 +23,9 @@ func TestCalledUnread(t *testing.T) {
 	const missing = "nothing"
 	_, err = cmdutil.Called(read, from, missing)
 	require.ErrorContains(t, err, `destination "nothing" not found`)
-	require.NotContains(t, err.Error(), "--clusters")
+	require.NotContains(t, err.Error(), "ExternalName")
 	_, err = cmdutil.Called(unread, from, missing)
 	require.ErrorContains(t, err, `destination "nothing" not found`)
-	require.ErrorContains(t, err, "ExternalName is found with --clusters only")
+	require.ErrorContains(t, err, "ExternalName is found in its cluster only, which was not read")
 	require.ErrorAs(t, err, new(*cmdutil.NotFoundError))
 }

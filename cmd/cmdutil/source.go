@@ -3,6 +3,7 @@ package cmdutil
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,9 +19,9 @@ type Source struct {
 	Dir       string
 	Kube      KubeFlags
 	Namespace string
-	// AllClusters also reads the registered clusters; see ReadInForce.
-	AllClusters bool
-	Factory     *Factory
+	// NoClusters leaves the registered clusters unread; see ReadInForce.
+	NoClusters bool
+	Factory    *Factory
 }
 
 // AddFlags adds the source's flags to cmd.
@@ -81,22 +82,45 @@ func (s *Source) ReadAll(ctx context.Context, streams *Streams) (*reading.Readin
 	})
 }
 
-// AddClustersFlag adds the flag of commands that use ReadInForce. Call it after AddFlags.
+// AddClustersFlag adds the flags of commands that use ReadInForce. Call it after AddFlags.
 func (s *Source) AddClustersFlag(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&s.AllClusters, "clusters", false, "read the registered clusters, too, and show where they differ from what should be")
+	flags := cmd.Flags()
+	flags.BoolVar(&s.NoClusters, "no-clusters", false, "do not read the registered clusters: faster, and less certain")
+	// The clusters were once read only if this was given.
+	flags.Var((*inverse)(&s.NoClusters), "clusters", "read the registered clusters, as is the default")
+	flags.Lookup("clusters").NoOptDefVal, flags.Lookup("clusters").Hidden = "true", true
+	cmd.MarkFlagsMutuallyExclusive("clusters", "no-clusters")
 	for _, file := range []string{"dir", "snapshot"} {
 		cmd.MarkFlagsMutuallyExclusive("clusters", file)
+		cmd.MarkFlagsMutuallyExclusive("no-clusters", file)
 	}
 }
 
-// ReadInForce reads as Read does. With --clusters, it reads every registered cluster, and compares the
-// objects there with those that serve would write.
+// inverse is a flag that is set where another one is not.
+type inverse bool
+
+// String is part of pflag.Value.
+func (i *inverse) String() string { return strconv.FormatBool(i == nil || !bool(*i)) }
+
+// Set is part of pflag.Value.
+func (i *inverse) Set(text string) error {
+	on, err := strconv.ParseBool(text)
+	*i = inverse(!on)
+	return err //nolint:wrapcheck // pflag names the flag and the value
+}
+
+// Type is part of pflag.Value.
+func (i *inverse) Type() string { return "bool" }
+
+// ReadInForce reads the folder, or the management cluster and every registered cluster, and compares the objects there
+// with those that serve would write. With --no-clusters, and where the credentials of the clusters may not be read, it
+// reads what the management cluster has stored; see explain.Index.NotRead.
 func (s *Source) ReadInForce(ctx context.Context, streams *Streams) (*reading.Reading, error) {
-	if !s.AllClusters {
+	if s.NoClusters || s.Dir != "" {
 		return s.Read(ctx, streams)
 	}
 	return s.read(ctx, func(m reading.Management) (*reading.Reading, error) {
-		return ReadClusters(ctx, streams, NewProgress(streams), m.InForce)
+		return ReadClusters(ctx, streams, NewProgress(streams), m.Live)
 	})
 }
 
@@ -142,7 +166,7 @@ func ReadFolder(s *Streams, dir string) (*reading.Reading, error) {
 // prints the notes on how they were reached.
 func ReadClusters(ctx context.Context, s *Streams, progress *Progress, read func(context.Context) (*reading.Reading, error)) (*reading.Reading, error) {
 	quietClient()
-	progress.Start("Reading the registered clusters")
+	progress.StartLate("Reading the registered clusters", silence)
 	result, err := read(ctx)
 	return finish(s, progress, result, err)
 }

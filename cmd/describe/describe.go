@@ -100,14 +100,14 @@ func kinds() []kind {
 }
 
 const long = `Explains clusters, meshes, workloads, destinations and policies. The
-information comes from the management cluster or, with --dir, from a folder of
-manifests as for "meshctl translate".
+information comes from the management cluster and all registered ones or, with
+--dir, from a folder of manifests as for "meshctl translate".
 
 From a cluster, states are those that the server wrote. If something else
-follows from what is stored now, both are shown, with the reason if it is known:
-an edit that the server has not processed, or objects in the clusters that only
-the server reads. With --clusters, the registered clusters are read, too: then
-it shows what is in force there where that is not what should be.
+follows from what is there now, both are shown, with the reason if it is known,
+such as an edit that the server has not processed; and what is in force in the
+clusters where that is not what should be. If a cluster cannot be read, the
+first line says so. With --no-clusters, only the management cluster is read.
 
 NAME is the name of the object, such as reviews-bookinfo-cluster-1, or that of
 the Kubernetes object it represents: reviews, reviews.bookinfo or
@@ -212,6 +212,9 @@ func describeRun(ctx context.Context, opts *Options) error {
 		if vm.Modes, err = explain.FederationSizes(index, ref, engine.Translate); err != nil {
 			return err
 		}
+	}
+	if f := opts.Output.Format; f == cmdutil.FormatJSON || f == cmdutil.FormatYAML {
+		sayNotRead(opts, index)
 	}
 	return opts.Output.Print(opts.Streams.Out, answer, func(out io.Writer) error {
 		page := answer.Page()

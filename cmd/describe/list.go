@@ -10,8 +10,16 @@ import (
 	"github.com/meshctl/meshctl/engine/explain"
 )
 
+// sayNotRead says first what was not read: beside a table, which scripts may read.
+func sayNotRead(opts *Options, index *explain.Index) {
+	if not := index.NotRead(); not != "" {
+		cmdutil.Say(opts.Streams, "%s", cmdutil.NotCertain(not))
+	}
+}
+
 // list prints all objects of the kind that the search keeps.
 func list(opts *Options, index *explain.Index) error {
+	sayNotRead(opts, index)
 	table := index.List(opts.Kind)
 	items := []any{}
 	table.Rows = slices.DeleteFunc(table.Rows, func(r explain.Row) bool {

@@ -50,9 +50,7 @@ func problemsRun(ctx context.Context, opts *Options) error {
 		return err
 	}
 	issues := index.Issues()
-	if not := index.NotRead(); not != "" && len(issues) > 0 {
-		_, _ = fmt.Fprintln(opts.Streams.Err, cmdutil.Clean("Not read: "+not))
-	}
+	sayNotRead(opts, index)
 	return opts.Output.Print(opts.Streams.Out, issues, func(out io.Writer) error {
 		if len(issues) == 0 {
 			_, err := fmt.Fprintln(opts.Streams.Err, cmdutil.Clean(index.Problems().Empty))

@@ -47,9 +47,10 @@ name, with a port or without, as FROM calls it. A short name leads to the
 service that FROM would reach by it. METHOD is GET and PATH is / unless they are
 given.
 
-The answer follows from the objects that were discovered and from the policies:
-no request is sent. It comes from the management cluster or, with --dir, from a
-folder of manifests.
+The answer follows from the objects in all clusters and from the policies: no
+request is sent. If a cluster that may decide cannot be read, the first line
+says so, and the exit code is that of UNKNOWN. With --no-clusters, only the
+management cluster is read; with --dir, a folder of manifests.
 
 With --proxy, the configuration that proxies hold is read, too, by port-forward
 and with your own credential, and the same request is evaluated on it: at one
@@ -68,7 +69,7 @@ const example = `  # Say whether productpage may read a review, and which review
   meshctl why productpage-v1 reviews GET /reviews/1 --header 'end-user: jason'
 
   # Compare that with what the proxies of the pods hold
-  meshctl why productpage-v1 reviews GET /reviews/1 --proxy --clusters
+  meshctl why productpage-v1 reviews GET /reviews/1 --proxy
 
   # A service of another cluster, by its host name, as JSON
   meshctl why productpage-v1 reviews.bookinfo.svc.cluster-2.global -o json`

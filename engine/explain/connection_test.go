@@ -53,7 +53,7 @@ func TestOnlyByAgent(t *testing.T) {
 	assert.Equal(t, connected, cluster.Connection)
 	assert.Contains(t, cluster.Page().Sections[0].Rows, []string{"State", "connected since 2026-01-01T11:00:00Z"})
 	assert.NotContains(t, codes(x.Issues()), snapshot.ClusterFrozen)
-	assert.Equal(t, "what users wrote in cluster-2, whose agent speaks to meshctl serve only, and which may decide otherwise", x.NotRead("cluster-2"))
+	assert.Equal(t, "cluster-2 was not read: it is reached via relay, and its agent speaks to meshctl serve only; what that has stored is used, without what users wrote there", x.NotRead("cluster-2"))
 	assert.Empty(t, x.NotRead("cluster-1"))
 
 	table := x.Clusters(nil)

@@ -44,7 +44,7 @@ func (x storedReader) findDeparted() {
 }
 
 // departedHint says how to know more of such a service.
-const departedHint = "read the clusters themselves: --clusters; it goes after the grace period if it is gone"
+const departedHint = "read the clusters themselves, without --no-clusters; it goes after the grace period if it is gone"
 
 // departedFrom says that it is not known whether a Destination, or one in front of the same pods which is among some, is still there;
 // empty if all are.
@@ -64,7 +64,7 @@ func departedFrom(x *Index, d *snapshot.DestinationPlan, others []*snapshot.Dest
 	case at < 0:
 		return ""
 	case at == 0:
-		return x.departed[d.Ref] + "; ask again with --clusters"
+		return x.departed[d.Ref] + "; ask again without --no-clusters"
 	}
-	return fmt.Sprintf("%s, and its pods are also those of %s: ask again with --clusters", x.departed[among[at]], d.Ref.Name)
+	return fmt.Sprintf("%s, and its pods are also those of %s: ask again without --no-clusters", x.departed[among[at]], d.Ref.Name)
 }

@@ -1,6 +1,8 @@
 package explain
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -9,35 +11,63 @@ import (
 // AreAliasesUnread reports whether Services of type ExternalName are not known, as they are only in the clusters, which were not read.
 func AreAliasesUnread(x *Index) bool { return x.unread }
 
-// NotRead says which objects that users write in clusters were not read, though answers follow them: what they decide is then
-// not in any answer. Without clusters it is about all. Empty if all were read.
+// NotRead says what was not read of clusters, though answers follow it: what it decides is then not in any answer. Without clusters
+// it is about all. Empty if all was read.
 func (x *Index) NotRead(clusters ...string) string {
-	var texts, byAgent []string
-	for _, m := range x.state.Plan.Meshes {
-		c := x.clusters[m.Cluster]
-		if len(m.Dialect.Reads) == 0 || c == nil || len(clusters) > 0 && !slices.Contains(clusters, m.Cluster) {
-			continue
-		}
-		if x.unread {
-			return "what users wrote in the clusters, which may decide otherwise: ask with --clusters"
-		}
-		if onlyByAgent(x, m.Cluster) {
-			byAgent = append(byAgent, m.Cluster)
-			continue
-		}
-		denied := slices.DeleteFunc(slices.Clone(c.Denied), func(k snapshot.Kind) bool { return m.Dialect.Reads[k] == nil })
-		if len(denied) > 0 {
-			texts = append(texts, kindNames(denied)+" of "+m.Cluster)
+	wanted := func(cluster string) bool { return len(clusters) == 0 || slices.Contains(clusters, cluster) }
+	byReason := map[string][]string{}
+	for _, c := range x.state.Input.Clusters {
+		if reason := notReadReason(x, c); reason != "" && wanted(c.Name) {
+			byReason[reason] = append(byReason[reason], c.Name)
 		}
 	}
 	var said []string
-	if len(byAgent) > 0 {
-		slices.Sort(byAgent)
-		said = append(said, "what users wrote in "+firstOf(slices.Compact(byAgent))+", whose agent speaks to meshctl serve only, and which may decide otherwise")
+	for _, reason := range slices.Sorted(maps.Keys(byReason)) {
+		names := byReason[reason]
+		said = append(said, firstOf(names)+was(len(names))+" not read: "+reason)
 	}
-	if len(texts) > 0 {
-		slices.Sort(texts)
-		said = append(said, firstOf(slices.Compact(texts))+", which meshctl may not read, and which may decide otherwise: register the cluster again")
+	var denied []string
+	for _, m := range x.state.Plan.Meshes {
+		c := x.clusters[m.Cluster]
+		if c == nil || !wanted(m.Cluster) || notReadReason(x, c) != "" {
+			continue
+		}
+		kinds := slices.DeleteFunc(slices.Clone(c.Denied), func(k snapshot.Kind) bool { return m.Dialect.Reads[k] == nil })
+		if len(kinds) > 0 {
+			denied = append(denied, kindNames(kinds)+" of "+m.Cluster)
+		}
 	}
-	return snapshot.Sentences(said...)
+	if len(denied) > 0 {
+		slices.Sort(denied)
+		said = append(said, firstOf(slices.Compact(denied))+", which meshctl may not read, and which may decide otherwise: register the cluster again")
+	}
+	return snapshot.Sentences(atMost(said)...)
+}
+
+// atMost keeps the first sentences, and counts the others.
+func atMost(said []string) []string {
+	const most = 3
+	if more := len(said) - most; more > 0 {
+		said = append(said[:most:most], snapshot.Count(more, "more reason"))
+	}
+	return said
+}
+
+// notReadReason says why a cluster was not read; empty if it was.
+func notReadReason(x *Index, c *snapshot.Cluster) string {
+	switch {
+	case !c.Frozen():
+		return ""
+	case onlyByAgent(x, c.Name):
+		reason := "it is reached via relay, and its agent speaks to meshctl serve only; what that has stored is used, without what users wrote there"
+		return reason + prefixed("; ", x.storedFrozenReason(c.Name))
+	}
+	return cmp.Or(c.Reason, "nothing was read from it yet")
+}
+
+func was(n int) string {
+	if n == 1 {
+		return " was"
+	}
+	return " were"
 }

@@ -15,7 +15,7 @@ type Page struct {
 	Sections []Section
 	// Issues are what is wrong or worth knowing, worst first.
 	Issues []snapshot.Issue
-	// NotRead is what was not looked at and may lead to more issues; empty if nothing was left out. See Index.NotRead.
+	// NotRead is what was not looked at and may decide otherwise: to be said first. Empty if nothing was left out. See Index.NotRead.
 	NotRead string
 }
 

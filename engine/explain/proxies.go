@@ -59,10 +59,10 @@ type InProxies struct {
 }
 
 // IsAllowed reports whether all of these requests are known to be let in: by the proxies, if they were asked, and by what follows from the
-// objects, as far as that is known.
+// objects, if all that decides was read.
 func (w *Why) IsAllowed() bool {
 	if w.Proxies == nil {
-		return w.Verdict == Allowed
+		return w.Verdict == Allowed && w.NotRead == ""
 	}
 	return w.Proxies.Verdict == Allowed && w.Proxies.Agrees
 }

@@ -119,7 +119,7 @@ func (k *checks) proxies() CheckCategory {
 			ref := why.From
 			category.add(Check{
 				ID: "proxies/" + why.From.Name + "/" + why.To.Name, Description: why.From.Name + " to " + why.To.Name, Result: CheckFailure, Message: message,
-				Hint: fmt.Sprintf("see all of it with: meshctl why %s %s --proxy --clusters", why.From.Name, why.To.Name), On: &ref,
+				Hint: fmt.Sprintf("see all of it with: meshctl why %s %s --proxy", why.From.Name, why.To.Name), On: &ref,
 			})
 		case p.Verdict == Unknown:
 			if unknown[p.Reason]++; unknown[p.Reason] == 1 {

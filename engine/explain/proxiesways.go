@@ -28,7 +28,7 @@ func (t *trace) send(config *envoy.Config, caller *ProxyPod, request envoy.Reque
 		},
 	})
 	if !known {
-		return sent, fmt.Sprintf("which listener of the caller's proxy takes connections to %s is not known: ask with --clusters", t.why.Host)
+		return sent, fmt.Sprintf("which listener of the caller's proxy takes connections to %s is not known: ask without --no-clusters", t.why.Host)
 	}
 	return sent, ""
 }

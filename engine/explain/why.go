@@ -402,7 +402,8 @@ func (q *query) notes(out *Why) []string {
 	}
 	out.NotRead, out.NotEvaluated = q.NotRead(clusters...), append(out.NotEvaluated, notEvaluated(q, out)...)
 	for _, c := range clusters {
-		if reason := q.frozenReason(c); reason != "" {
+		// Of a cluster that was not read here, NotRead has the reason.
+		if reason := q.frozenReason(c); reason != "" && (q.clusters[c] == nil || !q.clusters[c].Frozen() || q.unread) {
 			notes = append(notes, fmt.Sprintf("cluster %s is not watched (%s): this is what was last seen of it", c, reason))
 		}
 	}

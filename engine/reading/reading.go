@@ -1,9 +1,10 @@
-// Package reading reads an Input once, for a command or a page that answers questions. There are five
+// Package reading reads an Input once, for a command or a page that answers questions. There are six
 // ways:
 //
 //	Folder       manifests in files
 //	Archive      what "meshctl debug snapshot" recorded
 //	Stored       the management cluster alone
+//	Live         all clusters, or what of them the user may read
 //	Clusters     the management cluster and every registered one, once
 //	FromWatch    what a watch of them last returned
 //
@@ -13,6 +14,7 @@
 //   - reading.go: the Reading, its questions, and what an edit would change
 //   - files.go: from folders and archives
 //   - management.go: from a management cluster
+//   - live.go: from all clusters, or from those that the user may read
 //   - serving.go: who serves, and how the clusters differ from what serve would write
 //   - settled.go: what became of an object that was written
 package reading

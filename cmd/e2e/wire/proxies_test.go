@@ -69,7 +69,7 @@ spec:
 		waittest.NoError(t, "the wire agrees", func() error {
 			return target{e, page, "http://details:9080"}.want(t.Context(), 403, app.Call{})
 		})
-		why, code, err := e.whyProxy(t.Context(), details, "--clusters")
+		why, code, err := e.whyProxy(t.Context(), details)
 		require.NoError(t, err)
 		assert.Equal(t, notAllowed, code)
 		assert.Equal(t, explain.Refused, why.Verdict, why.Reason)

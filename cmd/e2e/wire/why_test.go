@@ -202,7 +202,7 @@ func (r *reader) why(_ context.Context, a ask) (*explain.Why, error) {
 
 // why runs the command.
 func (e *environment) why(ctx context.Context, a ask) (*explain.Why, error) {
-	arguments := []string{"why", a.workload(), a.to, a.method, a.path, "-o", "json", "--clusters", "--kubeconfig", e.clusters["cluster-1"].Kubeconfig()}
+	arguments := []string{"why", a.workload(), a.to, a.method, a.path, "-o", "json", "--kubeconfig", e.clusters["cluster-1"].Kubeconfig()}
 	for name, values := range a.headers {
 		for _, v := range values {
 			arguments = append(arguments, "--header", name+": "+v)
