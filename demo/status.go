@@ -1,12 +1,12 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
@@ -54,15 +54,29 @@ type ProcessReport struct {
 }
 
 // Healthy reports whether the demo is up and all of its processes run.
-func (r Report) Healthy() bool {
-	if r.Phase != Running || !r.Serve.Alive || r.Proxies != nil && !r.Proxies.Alive {
-		return false
+func (r Report) Healthy() bool { return r.Phase == Running && len(r.ended()) == 0 }
+
+// ended names the processes that should run and do not: those of a cluster with its name.
+func (r Report) ended() []string {
+	var out []string
+	note := func(where string, p ProcessReport) {
+		if !p.Alive {
+			out = append(out, where+cmp.Or(p.Name, "meshctl serve"))
+		}
 	}
-	processes := slices.Clone(r.Agents)
 	for _, c := range r.Clusters {
-		processes = append(processes, c.Processes...)
+		for _, p := range c.Processes {
+			note(c.Name+" ", p)
+		}
 	}
-	return !slices.ContainsFunc(processes, func(p ProcessReport) bool { return !p.Alive })
+	if r.Proxies != nil {
+		note("", *r.Proxies)
+	}
+	for _, p := range r.Agents {
+		note("", p)
+	}
+	note("", r.Serve)
+	return out
 }
 
 // Status reports on the demo in opts.Dir. It returns ErrNotRunning if there is none.

@@ -78,6 +78,16 @@ func (u *up) conclude(ctx context.Context, reused bool) error {
 	return err
 }
 
+// headline says how the demo is, in a line.
+func (r Report) headline() string {
+	state := fmt.Sprintf("%s since %s", r.Phase, r.Created.Local().Format("2006-01-02 15:04"))
+	if ended := r.ended(); r.Phase == Running && len(ended) > 0 {
+		state = fmt.Sprintf("started at %s, and broken: %s ended; start it again with `meshctl demo up`, which keeps what runs",
+			r.Created.Local().Format("2006-01-02 15:04"), strings.Join(ended, ", "))
+	}
+	return "demo in " + r.Dir + ": " + state
+}
+
 // serveText says where the management plane runs.
 func serveText(r Report) string {
 	if r.Serve.PID == 0 {
@@ -183,7 +193,7 @@ func quote(path string) string {
 // Write prints a report.
 func (r Report) Write(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	_, _ = fmt.Fprintf(table, "demo in %s: %s since %s\n", r.Dir, r.Phase, r.Created.Local().Format("2006-01-02 15:04"))
+	_, _ = fmt.Fprintln(table, r.headline())
 	if r.Phase == Failed {
 		_, _ = fmt.Fprintf(table, "the last `up` failed or was interrupted; its logs are in this folder; start again with `meshctl demo up`\n")
 		return table.Flush()

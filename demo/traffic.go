@@ -42,6 +42,10 @@ type Answer struct {
 	P99Ms float64 `json:"p99Ms"`
 }
 
+// Failed reports whether these requests got no answer, or one that says that they failed: a status of HTTP from 400 on, or one of gRPC
+// but 0.
+func (a Answer) Failed() bool { return a.Error != "" || a.Status >= 400 || a.Workload == "" }
+
 // Send sends requests as a workload of the demo in opts.Dir, and passes what became
 // of them to report: at the end, also if ctx ends before, or each call.EveryMs
 // milliseconds. The name is that of the Workload object, or the beginning of one.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // NoArgs rejects arguments.
@@ -57,7 +59,7 @@ func UnknownCommand(parent *cobra.Command, word string, topics bool) error {
 		}
 	}
 	text := fmt.Sprintf("unknown command %q for %q", word, parent.CommandPath())
-	if similar := cmp.Or(meant, Similar(word, known)); similar != "" {
+	if similar := cmp.Or(meant, snapshot.Nearest(word, known)); similar != "" {
 		text += fmt.Sprintf("; did you mean %q?", similar)
 	}
 	return &FlagError{Err: errors.New(text)}
@@ -79,7 +81,7 @@ func UnknownFlag(cmd *cobra.Command, err error) error {
 		var known []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 		name := unknown.GetSpecifiedName()
-		similar := Similar(name, known)
+		similar := snapshot.Nearest(name, known)
 		if last := name[strings.LastIndexByte(name, '-')+1:]; similar == "" && slices.Contains(known, last) {
 			similar = last // such as --kube-context for --context
 		}
@@ -97,47 +99,4 @@ func UnknownFlag(cmd *cobra.Command, err error) error {
 		return FlagErrorf("%w; first choose one of the commands: %s", err, strings.Join(names, ", "))
 	}
 	return &FlagError{Err: err}
-}
-
-// maxMistakes is how many letters a word may differ from the one that was meant.
-const maxMistakes = 2
-
-// Similar is the known word nearest to word: among those that differ from it in at most two letters, or
-// begin with it. It is empty if there is none.
-func Similar(word string, known []string) string {
-	word = strings.ToLower(word)
-	best, least := "", 0
-	for _, name := range known {
-		lower := strings.ToLower(name)
-		d := distance(word, lower)
-		if d > maxMistakes && !strings.HasPrefix(lower, word) {
-			continue
-		}
-		if best == "" || d < least {
-			best, least = name, d
-		}
-	}
-	return best
-}
-
-// distance is how many letters must be added, left out or replaced to make one word the other
-// (Levenshtein).
-func distance(a, b string) int {
-	before := make([]int, len(b)+1)
-	for j := range before {
-		before[j] = j
-	}
-	for i := range len(a) {
-		now := make([]int, len(b)+1)
-		now[0] = i + 1
-		for j := range len(b) {
-			replaced := before[j]
-			if a[i] != b[j] {
-				replaced++
-			}
-			now[j+1] = min(replaced, before[j+1]+1, now[j]+1)
-		}
-		before = now
-	}
-	return before[len(b)]
 }

@@ -14,6 +14,11 @@ func Pick(index *explain.Index, kind snapshot.Kind, name string) (snapshot.Ref, 
 	return one(index, []snapshot.Kind{kind}, name, index.Find(kind, name))
 }
 
+// Caller finds the workload that a name means: its own, or that of a service that it is the only one of.
+func Caller(index *explain.Index, name string) (snapshot.Ref, error) {
+	return one(index, []snapshot.Kind{snapshot.Workload}, name, explain.FindCaller(index, name))
+}
+
 // Called finds what the callers of a workload mean by a name.
 func Called(index *explain.Index, from snapshot.Ref, name string) (snapshot.Ref, error) {
 	found := index.FindCalled(from, name)
@@ -54,12 +59,15 @@ func one(index *explain.Index, kinds []snapshot.Kind, name string, found []snaps
 	return snapshot.Ref{}, NotFoundErrorf("%s %q not found; %s", kind, name, hint)
 }
 
-// closest lists up to three names that contain, or are contained in, the given one; or else those that
+// minPart is how many letters of a name say which one is meant.
+const minPart = 3
+
+// closest lists up to three names that contain the given one or begin it; or else those that
 // differ from it by a letter or two, in full or as their owners call them.
 func closest(index *explain.Index, kinds []snapshot.Kind, name string, names []string) []string {
 	var similar []string
 	for _, n := range names {
-		if len(similar) < 3 && (strings.Contains(n, name) || strings.HasPrefix(name, n)) {
+		if len(similar) < 3 && (len(name) >= minPart && strings.Contains(n, name) || len(n) >= minPart && strings.HasPrefix(name, n)) {
 			similar = append(similar, n)
 		}
 	}
@@ -79,7 +87,7 @@ func closest(index *explain.Index, kinds []snapshot.Kind, name string, names []s
 			}
 		}
 	}
-	if word := Similar(name, slices.Sorted(maps.Keys(called))); word != "" {
+	if word := snapshot.Nearest(name, slices.Sorted(maps.Keys(called))); word != "" {
 		return []string{called[word]}
 	}
 	return nil

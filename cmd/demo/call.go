@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +28,15 @@ type callOptions struct {
 	rate    int
 	timeout time.Duration
 	watch   bool
+	verdict verdict
+}
+
+// verdict is what fails a call.
+type verdict struct {
+	// fail: any request that nobody served.
+	fail bool
+	// expect is the status that all answers must have; 0 takes any.
+	expect int
 }
 
 // watchEvery is the time between two lines of `demo call --watch`, watchRate the
@@ -45,6 +53,9 @@ func newCmdCall(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
   # Keep on, and see shares change while a policy is edited in another window
   meshctl demo call productpage-v1 http://reviews:9080/reviews/1 --watch
 
+  # Fail a script if any request is not answered with 200
+  meshctl demo call productpage-v1 reviews:9080 --expect 200
+
   # Send a header
   meshctl demo call productpage-v1 http://reviews:9080 --header 'end-user: jason'`, callRun, runF)
 	cmd.Args = cmdutil.Args("WORKLOAD", "URL")
@@ -52,7 +63,11 @@ func newCmdCall(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
 by answering pod, status and latency.
 
 WORKLOAD is the name of a Workload as "describe workload" takes it, or the
-beginning of one. The URL has the scheme http, grpc or tcp.`
+beginning of one. URL is HOST:PORT, with http://, grpc:// or
+tcp:// before it and a path behind it as needed.
+
+What becomes of the requests does not fail the command, unless --fail or
+--expect is given.`
 	c := &opts.call
 	cmd.Flags().IntVarP(&c.count, "requests", "n", 100, "`number` of requests")
 	cmd.Flags().IntVarP(&c.callers, "callers", "c", 10, "`number` of parallel callers, each with its own connection")
@@ -61,6 +76,13 @@ beginning of one. The URL has the scheme http, grpc or tcp.`
 	cmd.Flags().StringVar(&c.method, "method", http.MethodGet, "HTTP `method`")
 	cmd.Flags().DurationVar(&c.timeout, "timeout", 30*time.Second, "time for each request")
 	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "send until interrupted, and print the shares each second")
+	cmd.Flags().BoolVar(&c.verdict.fail, "fail", false, "fail if a request gets no answer, or one with an error")
+	cmd.Flags().IntVar(&c.verdict.expect, "expect", 0, "fail if an answer has another `status`, such as 200 or 403")
+	for _, flag := range []string{"fail", "expect"} {
+		cmd.MarkFlagsMutuallyExclusive("watch", flag)
+	}
+	cmd.MarkFlagsMutuallyExclusive("fail", "expect")
+	cmdutil.ExitCodes(cmd, cmdutil.Exit{Code: cmdutil.ExitFailure, Means: "the requests cannot be sent or, with --fail or --expect, some failed"})
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
 	opts.Output.Prints(cmdutil.Form{When: "with --watch, one for each second", Value: demo.Traffic{}})
 	return cmd
@@ -83,7 +105,25 @@ func callRun(ctx context.Context, opts *Options) error {
 		return interrupted
 	}
 	err = opts.Output.Print(opts.Streams.Out, traffic, func(out io.Writer) error { return trafficTable(traffic).Print(out) })
-	return cmp.Or(err, interrupted)
+	return cmp.Or(err, interrupted, opts.call.verdict.of(traffic))
+}
+
+// of says how many requests failed; nil if none did, or if nobody asked.
+func (v verdict) of(t demo.Traffic) error {
+	failed, wanted := 0, "an answer without an error"
+	for _, a := range t.Answers {
+		switch {
+		case v.expect != 0 && a.Status != v.expect, v.fail && a.Failed():
+			failed += a.Count
+		}
+	}
+	if v.expect != 0 {
+		wanted = fmt.Sprintf("status %d", v.expect)
+	}
+	if failed == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of %d requests did not get %s: the table shows what they got", failed, t.Requests, wanted)
 }
 
 // requests checks the flags.
@@ -91,8 +131,16 @@ func (c *callOptions) requests(target string) (app.Call, error) {
 	if c.count < 1 || c.callers < 1 || c.rate < 0 || c.timeout <= 0 {
 		return app.Call{}, cmdutil.FlagErrorf("--requests, --callers and --timeout must be positive, --rate must not be negative")
 	}
-	if !validURL(target) {
-		return app.Call{}, cmdutil.FlagErrorf("URL %q: want http://HOST:PORT/PATH, grpc://HOST:PORT or tcp://HOST:PORT", target)
+	to, err := cmdutil.ParseTarget("URL", target)
+	switch {
+	case err != nil:
+		return app.Call{}, err
+	case to.Port == 0 && to.Scheme != "http":
+		return app.Call{}, cmdutil.FlagErrorf("URL %q: it has no port; want http://HOST:PORT/PATH, HOST:PORT, grpc://HOST:PORT or tcp://HOST:PORT", target)
+	case c.verdict.expect != 0 && (c.verdict.expect < 100 || c.verdict.expect > 599) && to.Scheme != "grpc":
+		return app.Call{}, cmdutil.FlagErrorf("--expect %d is not a status of HTTP; want one from 100 to 599", c.verdict.expect)
+	case c.verdict.expect != 0 && to.Scheme == "tcp":
+		return app.Call{}, cmdutil.FlagErrorf("--expect: tcp has no status; use --fail")
 	}
 	if _, err := http.NewRequest(c.method, "http://host", nil); err != nil {
 		return app.Call{}, cmdutil.FlagErrorf("--method %q is not an HTTP method", c.method)
@@ -106,7 +154,7 @@ func (c *callOptions) requests(target string) (app.Call, error) {
 		headers.Add(strings.TrimSpace(name), strings.TrimSpace(value))
 	}
 	call := app.Call{
-		URL: target, Method: c.method, Headers: headers, Count: c.count, Parallel: min(c.callers, c.count),
+		URL: to.String(), Method: c.method, Headers: headers, Count: c.count, Parallel: min(c.callers, c.count),
 		Rate: c.rate, TimeoutMs: int(c.timeout.Milliseconds()),
 	}
 	if c.watch {
@@ -116,13 +164,6 @@ func (c *callOptions) requests(target string) (app.Call, error) {
 		}
 	}
 	return call, nil
-}
-
-// validURL reports whether the URL has a scheme and a host; a port, too, unless the
-// scheme is http.
-func validURL(text string) bool {
-	u, err := url.Parse(text)
-	return err == nil && u.Hostname() != "" && (u.Scheme == "http" || (u.Scheme == "grpc" || u.Scheme == "tcp") && u.Port() != "")
 }
 
 // watchRun prints the shares of each interval until ctx ends.

@@ -32,6 +32,8 @@ func TestNewCmd(t *testing.T) {
 		"prepare --osm":            {runtime: "local", osm: true},
 		"up --proxies on":          {runtime: "local"},
 		"call a http://b -n 5":     {runtime: "local", args: []string{"a", "http://b"}},
+		"call a b:1 --expect 200":  {runtime: "local", args: []string{"a", "b:1"}},
+		"call a b:1 --fail -w":     {wantErr: "none of the others can be"},
 		"call a":                   {wantErr: "URL is required"},
 		"break a --fail --dir d":   {runtime: "local", dir: "d", args: []string{"a"}},
 		"break a --fail 503":       {wantErr: "--fail=503"},
@@ -114,11 +116,38 @@ func TestCallFlags(t *testing.T) {
 		require.ErrorContains(t, err, wantErr)
 		assert.Equal(t, cmdutil.ExitUsage, cmdutil.ExitCode(err))
 	}
-	for _, url := range []string{"reviews:9080", "reviews", "http://", "http://a b", "tcp://reviews", "ftp://reviews:21"} {
+	for _, url := range []string{"reviews", "http://", "http://a b", "tcp://reviews", "ftp://reviews:21"} {
 		_, err := valid.requests(url)
-		require.ErrorContains(t, err, "want http://HOST:PORT/")
+		require.ErrorContains(t, err, "http://HOST:PORT/PATH")
 		assert.Equal(t, cmdutil.ExitUsage, cmdutil.ExitCode(err))
 	}
+	call, err = valid.requests("reviews:9080/reviews/1")
+	require.NoError(t, err)
+	assert.Equal(t, "http://reviews:9080/reviews/1", call.URL, "as for why")
+	for status, url := range map[int]string{7: "http://reviews:9080", 600: "http://reviews:9080", 200: "tcp://reviews:9080"} {
+		expecting := valid
+		expecting.verdict.expect = status
+		_, err := expecting.requests(url)
+		require.ErrorContains(t, err, "--expect")
+		assert.Equal(t, cmdutil.ExitUsage, cmdutil.ExitCode(err))
+	}
+}
+
+func TestVerdictOnTraffic(t *testing.T) {
+	t.Parallel()
+	traffic := demo.Traffic{Requests: 10, Answers: []demo.Answer{
+		{Workload: "reviews-v1", Status: 200, Count: 6}, {Workload: "reviews-v2", Status: 503, Count: 2}, {Status: 403, Error: "RBAC: access denied", Count: 1}, {Error: "timeout", Count: 1},
+	}}
+	require.NoError(t, verdict{}.of(traffic))
+	require.ErrorContains(t, verdict{fail: true}.of(traffic), "4 of 10 requests did not get an answer without an error")
+	require.ErrorContains(t, verdict{expect: 200}.of(traffic), "4 of 10 requests did not get status 200")
+	require.ErrorContains(t, verdict{expect: 403}.of(traffic), "9 of 10")
+	traffic.Answers = traffic.Answers[:1]
+	require.NoError(t, verdict{fail: true}.of(traffic))
+	require.NoError(t, verdict{expect: 200}.of(traffic))
+	assert.Equal(t, cmdutil.ExitFailure, cmdutil.ExitCode(verdict{expect: 201}.of(traffic)))
+	tcp := demo.Traffic{Requests: 1, Answers: []demo.Answer{{Workload: "db", Count: 1}}}
+	require.NoError(t, verdict{fail: true}.of(tcp))
 }
 
 func TestTrafficTable(t *testing.T) {

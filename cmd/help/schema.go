@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // schemas are written by cmd/schema.
@@ -76,7 +77,7 @@ func printSchema(out io.Writer, root *cobra.Command, words []string) error {
 		for _, c := range described(root) {
 			known = append(known, path(c))
 		}
-		if similar := cmdutil.Similar(named, known); similar != "" {
+		if similar := snapshot.Nearest(named, known); similar != "" {
 			return cmdutil.NotFoundErrorf("no command %q has a schema; did you mean %q?", named, similar)
 		}
 		return cmdutil.NotFoundErrorf("no command %q has a schema; list those that have one with: meshctl help schema", named)

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"path"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -42,8 +41,9 @@ done with it on the way. For a refused request, the smallest change that would
 allow it is shown. Where something decides that cannot be followed, the answer
 is UNKNOWN and names it; "meshctl help meshes decides" lists what that is.
 
-FROM is a workload and TO a service, named as for "meshctl describe", or a host
-name, with a port or without, as FROM calls it. A short name leads to the
+FROM is a workload, or a service with a single one. TO is a service, named as
+for "meshctl describe", or a host name as FROM calls it: HOST, HOST:PORT or
+http://HOST:PORT/PATH, as for "meshctl demo call". A short name leads to the
 service that FROM would reach by it. METHOD is GET and PATH is / unless they are
 given.
 
@@ -131,13 +131,19 @@ func methods() []string {
 
 // complete takes the arguments and flags.
 func (o *Options) complete(args []string) error {
-	o.From, o.To = args[0], args[1]
-	if host, port, found := strings.Cut(o.To, ":"); found {
-		number, err := strconv.ParseUint(port, 10, 16)
-		if err != nil || o.Request.Port != 0 {
-			return cmdutil.FlagErrorf("TO %q: want a service, a host, or HOST:PORT without --port", o.To)
-		}
-		o.To, o.Request.Port = host, uint32(number)
+	o.From = args[0]
+	to, err := cmdutil.ParseTarget("TO", args[1])
+	switch {
+	case err != nil:
+		return err
+	case to.Port != 0 && o.Request.Port != 0:
+		return cmdutil.FlagErrorf("TO %q: it has a port, and --port is given as well; leave out one of them", args[1])
+	case to.Port != 0:
+		o.Request.Port = to.Port
+	}
+	o.To, o.Request.Path = to.Host, to.Path
+	if to.Scheme == "grpc" {
+		o.Request.Method = http.MethodPost // all calls of gRPC are
 	}
 	rest := args[2:]
 	if len(rest) > 0 && !strings.HasPrefix(rest[0], "/") {
@@ -146,7 +152,10 @@ func (o *Options) complete(args []string) error {
 	if len(rest) > 1 {
 		return cmdutil.FlagErrorf("METHOD %q: want a method such as GET before the path %s", rest[0], rest[1])
 	}
-	if len(rest) == 1 {
+	switch {
+	case len(rest) == 1 && o.Request.Path != "":
+		return cmdutil.FlagErrorf("PATH %q: TO %q has a path as well; leave out one of them", rest[0], args[1])
+	case len(rest) == 1:
 		o.Request.Path = rest[0]
 	}
 	if m := o.Request.Method; m != strings.ToUpper(m) {
@@ -223,7 +232,7 @@ func run(ctx context.Context, o *Options) error {
 	}
 	translator := engine.New(engine.Options{})
 	index := read.Index(translator)
-	from, err := cmdutil.Pick(index, snapshot.Workload, o.From)
+	from, err := cmdutil.Caller(index, o.From)
 	if err != nil {
 		return err
 	}
@@ -244,6 +253,7 @@ func run(ctx context.Context, o *Options) error {
 		}
 	}
 	answer.NoteAlias(index, o.To)
+	explain.NoteElsewhere(index, answer, o.To)
 	if err := o.Output.Print(o.Streams.Out, answer, func(out io.Writer) error {
 		return cmdutil.PrintPage(out, o.Output.Painter(o.Streams), answer.Page())
 	}); err != nil {

@@ -359,6 +359,8 @@ func (q *query) unknownHost(d *snapshot.DestinationPlan) string {
 		why = "mesh " + q.mesh.Ref.Name + " is in no VirtualMesh; join it with that of the service: meshctl create virtualmesh"
 	case q.mesh.VirtualMesh != d.Mesh.VirtualMesh:
 		why = fmt.Sprintf("meshes %s and %s are in different VirtualMeshes", q.mesh.Ref.Name, d.Mesh.Ref.Name)
+	case notAtPresent(q.Index, d) != "":
+		why = notAtPresent(q.Index, d)
 	default:
 		why = fmt.Sprintf("VirtualMesh %s/%s does not federate it to them; select it in spec.federation.selectors", q.mesh.VirtualMesh.Namespace, q.mesh.VirtualMesh.Name)
 	}

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -17,6 +18,9 @@ func (x *Index) FindCalled(from snapshot.Ref, name string) []snapshot.Ref {
 	}
 	if mesh := x.meshOf(workload); mesh != nil {
 		if called := x.hosts(mesh, name); len(called) > 0 {
+			return called
+		}
+		if called := withdrawnHosts(x, mesh, name); len(called) > 0 {
 			return called
 		}
 	}
@@ -54,4 +58,69 @@ func (x *Index) hosts(mesh *snapshot.MeshPlan, host string) (found []snapshot.Re
 		}
 	}
 	return found
+}
+
+// withdrawnHosts lists the Destinations that callers in a mesh do not know by a host name at present, though it is the one that they
+// have or had while they are federated.
+func withdrawnHosts(x *Index, mesh *snapshot.MeshPlan, host string) (found []snapshot.Ref) {
+	for d := range x.state.Plan.Destinations.All() {
+		k := d.Destination.Spec.KubeService
+		if d.Mesh == nil || k == nil || reaches(mesh, d) {
+			continue
+		}
+		was := d.Destination.Status.AppliedFederation
+		wouldBe := k.Ref.Name + "." + k.Ref.Namespace + ".svc." + k.Ref.ClusterName + "." + d.Mesh.HostnameSuffix
+		if was != nil && was.FederatedHostname == host || d.Mesh.VirtualMesh != nil && wouldBe == host {
+			found = append(found, d.Ref)
+		}
+	}
+	return found
+}
+
+// notAtPresent says why no service of the mesh of a Destination is federated at present; empty if that is not because of its gateways.
+func notAtPresent(x *Index, d *snapshot.DestinationPlan) string {
+	if d.Federation != nil || len(d.Mesh.Gateways) > 0 {
+		return ""
+	}
+	for _, issue := range x.issues[d.Mesh.Ref] {
+		if issue.Ref.Kind == snapshot.VirtualMesh && issue.Severity == snapshot.Error && strings.HasPrefix(string(issue.Code), "Gateway") {
+			return "it is not federated at present: " + snapshot.Sentences(issue.Message, issue.Hint)
+		}
+	}
+	return ""
+}
+
+// FindCaller lists the workloads that people may mean by a name of who sends requests: those that Find takes, or else the only workload
+// of the services of that name.
+func FindCaller(x *Index, name string) []snapshot.Ref {
+	if found := x.Find(snapshot.Workload, name); len(found) > 0 {
+		return found
+	}
+	var out []snapshot.Ref
+	for _, service := range x.Find(snapshot.Destination, name) {
+		for _, ref := range x.Refs(snapshot.Workload) {
+			if k := x.workloads[ref].Spec.Kubernetes; k != nil && backs(k, x.destinations[service]) && !slices.Contains(out, ref) {
+				out = append(out, ref)
+			}
+		}
+	}
+	return out
+}
+
+// NoteElsewhere adds to an answer that the short name by which its service was asked for leads nowhere, or to another one, from the
+// cluster of the callers: there, only services of their own cluster have short names.
+func NoteElsewhere(x *Index, w *Why, name string) {
+	workload, d := x.workloads[w.From], x.destinations[w.To]
+	if workload == nil || workload.Spec.Kubernetes == nil || d == nil || d.Destination.Spec.KubeService == nil || w.Host == "" || name == w.Host {
+		return
+	}
+	from, to := workload.Spec.Kubernetes.Controller, d.Destination.Spec.KubeService.Ref
+	if from.ClusterName == to.ClusterName && (from.Namespace == to.Namespace || name != to.Name) {
+		return
+	}
+	if name != to.Name && name != to.Name+"."+to.Namespace {
+		return // it names the cluster, or is a name of an object, which nobody calls
+	}
+	w.Notes = append(w.Notes, fmt.Sprintf("a call to http://%s from namespace %s of %s does not lead there: there is no service of that name; this is the answer for http://%s",
+		name, from.Namespace, from.ClusterName, w.Host))
 }

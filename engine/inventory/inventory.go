@@ -116,7 +116,33 @@ func (inv *Inventory) NotDiscovered(field string, ref commonv1.ClusterObjectRef,
 		what, next := a.Reason()
 		return snapshot.Errorf(snapshot.NoDestination, next, "%s: service %s is no destination: %s", field, ServiceName(ref), what).At(field)
 	}
+	if meant := inv.nearest(ref); meant != "" {
+		hint = "did you mean " + meant + "? If not, " + hint
+	}
 	return snapshot.Errorf(snapshot.DestinationNotFound, hint, "%s: service %s was not discovered", field, ServiceName(ref)).At(field)
+}
+
+// nearest is the service that is meant by a reference to none: one with a similar name in the same namespace and cluster, in that order
+// one of the same name elsewhere; empty if there is none.
+func (inv *Inventory) nearest(ref commonv1.ClusterObjectRef) string {
+	var beside, elsewhere []string
+	for _, d := range inv.Destinations {
+		k := d.Spec.KubeService
+		switch {
+		case k == nil:
+		case k.Ref.Namespace == ref.Namespace && k.Ref.ClusterName == ref.ClusterName:
+			beside = append(beside, k.Ref.Name)
+		case k.Ref.Name == ref.Name && (k.Ref.Namespace == ref.Namespace || k.Ref.ClusterName == ref.ClusterName):
+			elsewhere = append(elsewhere, ServiceName(k.Ref))
+		}
+	}
+	if name := snapshot.Nearest(ref.Name, beside); name != "" {
+		return name
+	}
+	if len(elsewhere) > 0 {
+		return elsewhere[0]
+	}
+	return ""
 }
 
 // LocalFQDN is the name of a Service in its own cluster.
