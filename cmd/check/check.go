@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,17 +52,20 @@ gateways, roots and certificates, policies, and whether the clusters still have
 what was written there: if not, who changed it.
 
 Each line is ok, a warning or a failure, with what to do about it. What cannot
-be checked because of a failure is counted below that: the cause comes first.
+be checked because of a failure is counted below that: the cause comes first. An
+info is what cannot be checked from here, such as the address of a gateway: that
+is for the proxies of other clusters.
 
 With --wait, the checks are made again until none fails.
 
 With --proxies, a sample of callers and services is drawn, and for each pair a
 request is evaluated on what the proxies of their pods hold, as by "meshctl why
---proxy". That is read by port-forward and with your own credential, and is the
-last word on what is in force. Agents of clusters that are reached via relay
-read no proxies: a context of your own has to lead there, too. Clusters that
-were not asked are named. The seed of the sample is printed; with --seed, it is
-drawn again.
+--proxy". The proxies of the callers are also asked whether they reach the
+gateways of other clusters. All of that is read by port-forward and with your
+own credential, and is the last word on what is in force. Agents of clusters
+that are reached via relay read no proxies: a context of your own has to lead
+there, too. Clusters that were not asked are named. The seed of the sample is
+printed; with --seed, it is drawn again.
 
 With --pre, it is checked before anything is written whether meshctl can be
 installed in the management cluster, and whether the clusters of
@@ -247,11 +251,14 @@ func Checkup(ctx context.Context, management reading.Management, options check.O
 		facts.Unread, facts.UnreadHint = kube.Text(err), "check your permissions in the management cluster"
 		return (*explain.Index)(nil).Checkup(facts), nil
 	}
+	if err := management.CheckNamespace(ctx, read.Input); err != nil {
+		return nil, err
+	}
 	facts.Serving = reading.WithoutLease(facts.Serving, read.Input)
 	index := read.Index(nil)
 	facts.Gateways = check.Gateways(ctx, index.MeshPlans(), options.Timeout)
 	if options.Proxies > 0 {
-		facts.Proxies = check.Sample(ctx, index, options)
+		facts.Proxies = check.Sample(ctx, index, facts.Gateways, options)
 	}
 	facts.Translate = engine.Translate
 	return index.Checkup(facts), nil
@@ -274,8 +281,11 @@ func (o *Options) paint(out io.Writer, c *explain.Checkup) error {
 	var b strings.Builder
 	for i := range c.Categories {
 		category := &c.Categories[i]
+		if !slices.ContainsFunc(category.Checks, func(check explain.Check) bool { return check.Result != explain.CheckSkipped }) {
+			continue // its cause is another category's
+		}
 		if o.Output.Format != formatShort {
-			if i > 0 {
+			if b.Len() > 0 {
 				b.WriteByte('\n')
 			}
 			b.WriteString(cmdutil.Clean(category.Title) + "\n")

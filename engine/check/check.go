@@ -6,6 +6,7 @@
 //	gateways.go  the addresses of gateways
 //	relay.go     the address at which agents find meshctl serve
 //	proxies.go   what proxies hold
+//	hosts.go     how gateways are for the proxies of other clusters
 //	pre.go       whether meshctl can be installed, and clusters registered
 package check
 

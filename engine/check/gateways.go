@@ -13,12 +13,20 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// parallelDials is high because dials wait more than they work.
-const parallelDials = 64
+const (
+	// parallelDials is high because dials wait more than they work.
+	parallelDials = 512
+	// dialTimeout bounds the dials of all gateways: their addresses are for the proxies of other clusters, and often lead nowhere
+	// from elsewhere.
+	dialTimeout = time.Second
+)
 
-// Gateways dials all addresses of the east-west gateways of meshes at the same time, each for at most
-// the timeout.
+// Gateways dials all addresses of the east-west gateways of meshes at the same time, for at most a second, or the timeout if it is
+// shorter.
 func Gateways(ctx context.Context, meshes []*snapshot.MeshPlan, timeout time.Duration) []explain.CheckedGateway {
+	timeout = min(timeout, dialTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	out := []explain.CheckedGateway{}
 	for _, m := range meshes {
 		for i := range m.Gateways {
@@ -35,7 +43,7 @@ func Gateways(ctx context.Context, meshes []*snapshot.MeshPlan, timeout time.Dur
 	}
 	group := errgroup.Group{}
 	group.SetLimit(parallelDials)
-	dialer := net.Dialer{Timeout: timeout}
+	dialer := net.Dialer{}
 	for i := range out {
 		group.Go(func() error {
 			conn, err := dialer.DialContext(ctx, "tcp", out[i].Address)

@@ -80,14 +80,16 @@ func (p *Proxies) notAsked() []explain.NotAsked {
 	return out
 }
 
-// Sample looks at the proxies of some callers and called services.
-func Sample(ctx context.Context, index *explain.Index, o Options) *explain.CheckedProxies {
+// Sample looks at the proxies of some callers and called services, and asks those of the callers how the gateways of other clusters are.
+func Sample(ctx context.Context, index *explain.Index, gateways []explain.CheckedGateway, o Options) *explain.CheckedProxies {
 	random := rand.New(rand.NewPCG(o.Seed, 0))
 	proxies := NewProxies(ctx, o.Detours, index.Input().Management.KubernetesClusters, o.Timeout)
-	return &explain.CheckedProxies{
+	out := &explain.CheckedProxies{
 		Wanted: o.Proxies, Seed: o.Seed, NotAsked: proxies.notAsked(),
 		Answers: explain.SampleProxies(index, o.Proxies, random.IntN, proxies, func() bool { return ctx.Err() != nil }),
 	}
+	proxies.askAboutGateways(index, out.Answers, gateways)
+	return out
 }
 
 // Contexts says which context was used for which cluster, ascending: "cluster-1 (context admin@east)".

@@ -116,7 +116,7 @@ func TestSampleNamesWhoWasNotAsked(t *testing.T) {
 	}
 	index := explain.New(engine.Translate(in))
 	none := registration.NewDetours(func() []registration.Context { return nil }, 0)
-	checked := check.Sample(t.Context(), index, check.Options{Proxies: 5, Seed: 7, Detours: none, Timeout: registration.DefaultCheckTimeout})
+	checked := check.Sample(t.Context(), index, nil, check.Options{Proxies: 5, Seed: 7, Detours: none, Timeout: registration.DefaultCheckTimeout})
 	require.NotEmpty(t, checked.Answers)
 	checkup := index.Checkup(&explain.CheckFacts{Proxies: checked})
 	at := slices.IndexFunc(checkup.Categories, func(c explain.CheckCategory) bool { return c.Title == "Proxies" })

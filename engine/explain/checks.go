@@ -323,14 +323,34 @@ func (k *checks) gateways() CheckCategory {
 		switch {
 		case k.away[g.Cluster] != "":
 			c.skip(id, what, k.away[g.Cluster])
+		case g.ByProxies.fails():
+			c.fail(id, what, g.ByProxies.text(), "proxies of other clusters use this address: check that they reach it, and that a pod of the gateway is ready")
+		case g.ByProxies.connects():
+			c.ok(id, what, g.ByProxies.text())
 		case g.Unanswered != "":
-			c.warn(id, what, "not from here: "+g.Unanswered, "proxies of other clusters use this address: check that they reach it, and that a pod of the gateway is ready")
+			c.info(id, what, "not checked from here: "+g.Unanswered, "proxies of other clusters use this address; `meshctl check --proxies 10` asks some of them")
 		default:
 			c.ok(id, what, "")
 		}
 	}
 	k.take(&c, func(i *snapshot.Issue) bool { return strings.HasPrefix(string(i.Code), "Gateway") })
 	return c
+}
+
+// fails reports whether no proxy that was asked gets through.
+func (g *GatewayByProxies) fails() bool {
+	return g != nil && (g.Excluded || g.Connections > 0 && g.Failed == g.Connections)
+}
+
+// connects reports whether proxies get through.
+func (g *GatewayByProxies) connects() bool { return g != nil && !g.fails() && g.Connections > 0 }
+
+func (g *GatewayByProxies) text() string {
+	text := fmt.Sprintf("for the proxy of %s, %d of %d connections failed", firstOf(g.Asked), g.Failed, g.Connections)
+	if g.Excluded {
+		text += ", and it sends nothing there at present"
+	}
+	return text
 }
 
 func (k *checks) trust() CheckCategory {

@@ -12,9 +12,11 @@ import (
 // CheckResult is what came of a check.
 type CheckResult string
 
-// The results, from best to worst. Skipped ones depend on one that failed.
+// The results, from best to worst. Info is what could not be checked from here, and is no reason to doubt. Skipped ones depend on
+// one that failed.
 const (
 	CheckOK      CheckResult = "ok"
+	CheckInfo    CheckResult = "info"
 	CheckSkipped CheckResult = "skipped"
 	CheckWarning CheckResult = "warning"
 	CheckFailure CheckResult = "failure"
@@ -24,10 +26,11 @@ const (
 type Checkup struct {
 	// Result is the worst of all.
 	Result CheckResult `json:"result"`
-	// Failures, Warnings, Skipped and OK count the checks.
+	// Failures, Warnings, Skipped, Infos and OK count the checks.
 	Failures   int             `json:"failures"`
 	Warnings   int             `json:"warnings"`
 	Skipped    int             `json:"skipped"`
+	Infos      int             `json:"infos"`
 	OK         int             `json:"ok"`
 	Categories []CheckCategory `json:"categories"`
 }
@@ -116,8 +119,20 @@ type CheckedGateway struct {
 	Mesh    snapshot.Ref
 	Cluster string
 	Address string
-	// Unanswered says why no connection could be made; empty if one could.
+	// Unanswered says why no connection could be made from here; empty if one could.
 	Unanswered string
+	// ByProxies is what proxies of other clusters found; nil if none was asked.
+	ByProxies *GatewayByProxies
+}
+
+// GatewayByProxies is how a gateway is for the proxies of other clusters, which is what matters.
+type GatewayByProxies struct {
+	// Asked are their pods, as CLUSTER/NAMESPACE/NAME.
+	Asked []string
+	// Connections were made to it by those, as far back as they count, of which Failed failed.
+	Connections, Failed uint64
+	// Excluded: a proxy sends nothing there at present, because it did not answer.
+	Excluded bool
 }
 
 // add adds a check.
@@ -125,6 +140,10 @@ func (c *CheckCategory) add(check Check) { c.Checks = append(c.Checks, check) }
 
 func (c *CheckCategory) ok(id, description, message string) {
 	c.add(Check{ID: id, Description: description, Result: CheckOK, Message: message})
+}
+
+func (c *CheckCategory) info(id, description, message, hint string) {
+	c.add(Check{ID: id, Description: description, Result: CheckInfo, Message: message, Hint: hint})
 }
 
 func (c *CheckCategory) warn(id, description, message, hint string) {
@@ -151,6 +170,8 @@ func NewCheckupOf(categories ...CheckCategory) *Checkup {
 			switch c.Checks[i].Result {
 			case CheckOK:
 				out.OK++
+			case CheckInfo:
+				out.Infos++
 			case CheckSkipped:
 				out.Skipped++
 			case CheckWarning:
@@ -180,6 +201,9 @@ func (c *Checkup) Summary() string {
 			parts = append(parts, snapshot.Count(part.n, part.word))
 		}
 	}
+	if c.Infos > 0 {
+		parts = append(parts, fmt.Sprintf("%d info", c.Infos))
+	}
 	if c.Skipped > 0 {
 		parts = append(parts, fmt.Sprintf("%d not made", c.Skipped))
 	}
@@ -206,7 +230,7 @@ func (c *Checkup) Table() Table {
 		Check
 	}
 	var items []item
-	for _, result := range []CheckResult{CheckFailure, CheckWarning, CheckOK} {
+	for _, result := range []CheckResult{CheckFailure, CheckWarning, CheckInfo, CheckOK} {
 		for i := range c.Categories {
 			for _, check := range c.Categories[i].Checks {
 				if check.Result == result {
@@ -230,7 +254,7 @@ func (c *Checkup) Table() Table {
 		}),
 		text("ID", 4, func(i *item) string { return i.ID }),
 	}
-	levels := map[CheckResult]Level{CheckWarning: Warning, CheckFailure: Error}
+	levels := map[CheckResult]Level{CheckInfo: Info, CheckWarning: Warning, CheckFailure: Error}
 	return newTable("Nothing was checked yet.", columns, items, func(i *item) Row {
 		row := Row{Key: i.ID, Level: levels[i.Result], Note: i.Message, Next: i.Hint}
 		if i.On != nil {

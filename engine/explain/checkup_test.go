@@ -38,7 +38,7 @@ func checksOf(t *testing.T, c *explain.Checkup) map[string]explain.Check {
 			assert.Contains(t, out, check.Because, id)
 		}
 	}
-	assert.Equal(t, total, c.OK+c.Skipped+c.Warnings+c.Failures)
+	assert.Equal(t, total, c.OK+c.Infos+c.Skipped+c.Warnings+c.Failures)
 	return out
 }
 
@@ -118,8 +118,20 @@ func TestCheckup(t *testing.T) {
 			f.Clusters = append(f.Clusters, explain.CheckedCluster{Name: "new", Health: snapshot.HealthPending, Reasons: snapshot.Reasons{{Code: snapshot.RelayNotApproved, What: "it waits", Hint: "approve it"}}})
 		}, map[string]explain.CheckResult{"relay-approved/new": explain.CheckWarning, "cluster-answers/new": ""}},
 		"a gateway does not answer": {func(f *explain.CheckFacts) { f.Gateways[0].Unanswered = "no answer" }, map[string]explain.CheckResult{
-			"gateway/m/192.0.2.1:15443": explain.CheckWarning,
+			"gateway/m/192.0.2.1:15443": explain.CheckInfo,
 		}},
+		"it answers proxies": {func(f *explain.CheckFacts) {
+			f.Gateways[0].Unanswered, f.Gateways[0].ByProxies = "no answer", &explain.GatewayByProxies{Asked: []string{"cluster-1/a/b"}, Connections: 2, Failed: 1}
+		}, map[string]explain.CheckResult{"gateway/m/192.0.2.1:15443": explain.CheckOK}},
+		"it does not answer proxies": {func(f *explain.CheckFacts) {
+			f.Gateways[0].ByProxies = &explain.GatewayByProxies{Asked: []string{"cluster-1/a/b"}, Connections: 2, Failed: 2}
+		}, map[string]explain.CheckResult{"gateway/m/192.0.2.1:15443": explain.CheckFailure}},
+		"proxies exclude it": {func(f *explain.CheckFacts) {
+			f.Gateways[0].ByProxies = &explain.GatewayByProxies{Asked: []string{"cluster-1/a/b"}, Connections: 2, Excluded: true}
+		}, map[string]explain.CheckResult{"gateway/m/192.0.2.1:15443": explain.CheckFailure}},
+		"no proxy has connected": {func(f *explain.CheckFacts) {
+			f.Gateways[0].Unanswered, f.Gateways[0].ByProxies = "no answer", &explain.GatewayByProxies{Asked: []string{"cluster-1/a/b"}}
+		}, map[string]explain.CheckResult{"gateway/m/192.0.2.1:15443": explain.CheckInfo}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -139,7 +151,7 @@ func TestCheckup(t *testing.T) {
 			for id, check := range checksOf(t, index.Checkup(reworded)) {
 				assert.Equal(t, checks[id].Result, check.Result, "%s: no words decide: %+v", id, check)
 			}
-			assert.Len(t, checkup.Table().Rows, checkup.OK+checkup.Warnings+checkup.Failures)
+			assert.Len(t, checkup.Table().Rows, checkup.OK+checkup.Infos+checkup.Warnings+checkup.Failures)
 		})
 	}
 	unread := (*explain.Index)(nil).Checkup(&explain.CheckFacts{Now: checkedAt, Unread: "no answer", UnreadHint: "start it"})

@@ -39,6 +39,18 @@ func (n *NotAsked) via() string {
 	return strings.ToLower(string(multiclusterv1alpha1.ViaDirect))
 }
 
+// AdminPortOf is where the proxy of a workload has its admin interface; 0 if its mesh has none.
+func AdminPortOf(x *Index, workload snapshot.Ref) uint32 {
+	w := x.workloads[workload]
+	if w == nil {
+		return 0
+	}
+	if m := x.meshOf(w); m != nil && m.Dialect.Proxies != nil {
+		return m.Dialect.Proxies.AdminPort
+	}
+	return 0
+}
+
 // SampleProxies asks what becomes of requests for / of some callers to services that they know, and what their proxies hold about it.
 // Random returns a number below its argument; ended stops it early.
 func SampleProxies(x *Index, count int, random func(below int) int, proxies Proxies, ended func() bool) []*Why {
