@@ -97,6 +97,11 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 	if err != nil {
 		return typed(err)
 	}
+	if len(found) == 0 {
+		if err := (reading.Management{Config: mgmt, Namespace: opts.namespace}).CheckEmpty(ctx); err != nil {
+			return err
+		}
+	}
 	for _, note := range detours.Notes() {
 		say(opts.Streams, "Note: %s.", note)
 	}

@@ -50,7 +50,7 @@ func TestTheRightPlaceIsNamed(t *testing.T) {
 
 	err = read("management", "elsewhere")
 	require.ErrorContains(t, err, "namespace elsewhere")
-	require.ErrorContains(t, err, "there is one in: gloo-mesh; choose it with -n")
+	require.ErrorContains(t, err, "there is a management plane in: gloo-mesh; name that namespace")
 	assert.Equal(t, cmdutil.ExitNotFound, cmdutil.ExitCode(err))
 }
 

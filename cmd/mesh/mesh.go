@@ -44,8 +44,12 @@ func (o *RestartOptions) find(ctx context.Context) (*discoveryv1.IstioMesh, *res
 	if err != nil {
 		return nil, nil, fmt.Errorf("management cluster: %w", err)
 	}
-	read, err := reading.Management{Config: management, Namespace: o.MgmtNamespace, Version: o.factory.Version.Version}.Stored(ctx)
+	plane := reading.Management{Config: management, Namespace: o.MgmtNamespace, Version: o.factory.Version.Version}
+	read, err := plane.Stored(ctx)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := plane.CheckNamespace(ctx, read.Input); err != nil {
 		return nil, nil, err
 	}
 	var found *discoveryv1.IstioMesh

@@ -241,6 +241,9 @@ func (o *Options) find(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := management.CheckNamespace(ctx, reading.Input); err != nil {
+		return err
+	}
 	o.meshes = reading.Input.Management.Meshes
 	if o.ref, err = cmdutil.Pick(reading.Index(nil), snapshot.VirtualMesh, o.VirtualMesh); err != nil {
 		return err

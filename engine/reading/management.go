@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -126,6 +127,11 @@ func (m Management) CheckNamespace(ctx context.Context, in *snapshot.Input) erro
 	if len(in.Management.KubernetesClusters) > 0 || len(in.Management.Meshes) > 0 {
 		return nil
 	}
+	return m.CheckEmpty(ctx)
+}
+
+// CheckEmpty is CheckNamespace of a namespace in which nothing is registered.
+func (m Management) CheckEmpty(ctx context.Context) error {
 	client, err := m.clientset()
 	if err != nil {
 		return err
@@ -143,14 +149,17 @@ func (m Management) CheckNamespace(ctx context.Context, in *snapshot.Input) erro
 		}
 		others = append(others, list.Items[i].Namespace)
 	}
+	what := fmt.Sprintf("namespace %s of %s has no management plane", m.Namespace, m.Config.Host)
+	if _, err := client.CoreV1().Namespaces().Get(ctx, m.Namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		what = fmt.Sprintf("namespace %s of %s does not exist", m.Namespace, m.Config.Host)
+	}
 	switch {
 	case len(others) > 0:
 		slices.Sort(others)
-		return notFoundErrorf("namespace %s of %s has no management plane; there is one in: %s; choose it with -n",
-			m.Namespace, m.Config.Host, strings.Join(others[:min(len(others), maxNamed)], ", "))
+		return notFoundErrorf("%s; there is a management plane in: %s; name that namespace", what, strings.Join(others[:min(len(others), maxNamed)], ", "))
 	case m.Namespace != snapshot.DefaultNamespace:
-		return notFoundErrorf("namespace %s of %s has no management plane, and no other namespace has one: nothing is registered there; "+
-			"register a cluster with `meshctl cluster register --namespace %s`, or leave out -n", m.Namespace, m.Config.Host, m.Namespace)
+		return notFoundErrorf("%s, and no other namespace has a management plane; register a cluster with `meshctl cluster register --mgmt-namespace %s`, "+
+			"or leave the namespace out", what, m.Namespace)
 	}
 	return nil
 }
