@@ -1,6 +1,7 @@
 package reading
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -37,9 +38,35 @@ func Folder(dir string) (*Reading, error) {
 	}
 	input, issues, err := offline.Load(offline.Dir(dir))
 	if err != nil {
-		return nil, fmt.Errorf("invalid manifests in %s:\n%w", dir, err)
+		return nil, fmt.Errorf("invalid manifests in %s:\n%w", dir, first(err))
 	}
 	return &Reading{Input: input, Issues: issues, index: explain.New}, nil
+}
+
+// maxMistakes bounds how many mistakes in a folder are told one by one.
+const maxMistakes = 10
+
+// first keeps the first of many joined errors, and counts the others.
+func first(err error) error {
+	all := each(err)
+	more := len(all) - maxMistakes
+	if more <= 0 {
+		return err
+	}
+	return errors.Join(append(all[:maxMistakes:maxMistakes], fmt.Errorf("and %d more; if these are no manifests of clusters, name the folder that has a folder for each cluster", more))...)
+}
+
+// each lists errors that are joined, whatever the depth.
+func each(err error) []error {
+	joined, is := err.(interface{ Unwrap() []error }) //nolint:errorlint // those below one that wraps them belong to it
+	if !is {
+		return []error{err}
+	}
+	var out []error
+	for _, e := range joined.Unwrap() {
+		out = append(out, each(e)...)
+	}
+	return out
 }
 
 // Archive reads a file that "meshctl debug snapshot" recorded. The server had written the statuses in
