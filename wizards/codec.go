@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -98,6 +99,20 @@ func number() codec            { return one("number", parseNumber, formatNumber)
 func duration() codec          { return one("duration", parseText, formatText) }
 func words(value string) codec { return commaSeparated(each(value, parseText, formatText)) }
 func numbers() codec           { return commaSeparated(each("number", parseNumber, formatNumber)) }
+
+// httpMethods are the usual methods of HTTP (RFC 9110, RFC 5789).
+var httpMethods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"}
+
+// methods are those of HTTP. Others than the known ones can be meant, but for those that look like a mistake; the CRD complains of
+// lower case.
+func methods() codec {
+	return commaSeparated(each("method", func(s string) (any, error) {
+		if meant := snapshot.Nearest(s, httpMethods); meant != "" && !slices.Contains(httpMethods, strings.ToUpper(s)) {
+			return nil, fmt.Errorf("%q is no HTTP method; did you mean %s?", s, meant)
+		}
+		return s, nil
+	}, formatText))
+}
 
 // boolean is a flag without a value.
 func boolean() codec {

@@ -38,6 +38,9 @@ type Field struct {
 // Value names the flag's values in help texts; empty for a boolean flag.
 func (f *Field) Value() string { return f.codec.value }
 
+// NamesServices reports whether its values begin with the name of a service.
+func (f *Field) NamesServices() bool { return f.codec.value == "service" || f.codec.value == "target" }
+
 // requirement is a part of the spec that must be set, and the flags that set it.
 type requirement struct {
 	part  string
@@ -134,6 +137,22 @@ func (f *Form) Spec(answers Answers) (map[string]any, error) {
 		}
 	}
 	return spec, nil
+}
+
+// flagOf is the flag that was given for a field of an object, by the path that complaints have; empty if none was.
+func (f *Form) flagOf(path string, answers Answers) string {
+	best, length := "", 0
+	for i := range f.Fields {
+		field := &f.Fields[i]
+		rest, below := strings.CutPrefix(path, "spec."+field.Path)
+		if !below || field.Path == "" || len(answers[field.Flag]) == 0 || rest != "" && rest[0] != '.' && rest[0] != '[' {
+			continue
+		}
+		if len(field.Path) > length {
+			best, length = field.Flag, len(field.Path)
+		}
+	}
+	return best
 }
 
 // Object makes the object from answers.

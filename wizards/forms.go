@@ -24,7 +24,7 @@ func matcherFields(prefix, path, what string, labelled bool) []Field {
 func destinationFields() []Field {
 	return append([]Field{
 		{Flag: "all-destinations", Unless: "destinationSelector", Usage: "all destinations", codec: boolean()},
-		{Flag: "destination", Path: "destinationSelector[0].kubeServiceRefs.services", Usage: "this service, as name.namespace.cluster", codec: each("service", parseService, formatService)},
+		{Flag: "destination", Path: "destinationSelector[0].kubeServiceRefs.services", Usage: "this service, by its name or as name.namespace.cluster", codec: each("service", parseService, formatService)},
 	}, matcherFields("destination", "destinationSelector[0].kubeServiceMatcher", "services", true)...)
 }
 
@@ -48,7 +48,7 @@ func TrafficPolicy() *Form {
 	add("delay", "policy.faultInjection.fixedDelay", "delay requests by this time, as a test", duration())
 	add("abort", "policy.faultInjection.abort.httpStatus", "fail requests with this HTTP status, as a test", number())
 	add("fault-percent", "policy.faultInjection.percentage", "percentage of the requests that --delay or --abort affects", number())
-	add("mirror", "policy.mirror.kubeService", "copy requests to this service, as name.namespace.cluster", one("service", parseService, formatService))
+	add("mirror", "policy.mirror.kubeService", "copy requests to this service, by its name or as name.namespace.cluster", one("service", parseService, formatService))
 	add("mirror-port", "policy.mirror.port", "port of the --mirror service, if it has several", number())
 	add("mirror-percent", "policy.mirror.percentage", "percentage of the requests that are copied", number())
 	add("add-request-header", "policy.headerManipulation.appendRequestHeaders", "add a header to requests", pairs("name=value"))
@@ -56,7 +56,7 @@ func TrafficPolicy() *Form {
 	add("add-response-header", "policy.headerManipulation.appendResponseHeaders", "add a header to responses", pairs("name=value"))
 	add("remove-response-header", "policy.headerManipulation.removeResponseHeaders", "remove headers from responses", words("name"))
 	add("cors-origin", "policy.corsPolicy.allowOrigins", "origin from which browsers may call: the complete origin, or prefix=, suffix=, regex=", each("origin", parseString, formatString))
-	add("cors-methods", "policy.corsPolicy.allowMethods", "methods that browsers may use", words("method"))
+	add("cors-methods", "policy.corsPolicy.allowMethods", "methods that browsers may use", methods())
 	add("cors-headers", "policy.corsPolicy.allowHeaders", "request headers that browsers may send", words("name"))
 	add("cors-expose-headers", "policy.corsPolicy.exposeHeaders", "response headers that scripts may read", words("name"))
 	add("cors-max-age", "policy.corsPolicy.maxAge", "how long browsers may cache the answer", duration())
@@ -89,7 +89,7 @@ func AccessPolicy() *Form {
 	f.Fields = append(f.Fields, destinationFields()...)
 	f.Fields = append(f.Fields,
 		Field{Flag: "allowed-paths", Path: "allowedPaths", Usage: "allow, or deny, only these paths; a * at the beginning or end matches anything", codec: words("path")},
-		Field{Flag: "allowed-methods", Path: "allowedMethods", Usage: "allow, or deny, only these HTTP methods", codec: words("method")},
+		Field{Flag: "allowed-methods", Path: "allowedMethods", Usage: "allow, or deny, only these HTTP methods", codec: methods()},
 		Field{Flag: "allowed-ports", Path: "allowedPorts", Usage: "allow, or deny, only these ports of the services", codec: numbers()},
 	)
 	return f
@@ -132,7 +132,7 @@ func VirtualMesh() *Form {
 	add("root-secret", "mtlsConfig.shared.rootCertificateAuthority.secret", "Secret with the shared root certificate, as namespace/name", one("secret", parseObject, formatObject))
 	add("auto-restart-pods", "mtlsConfig.autoRestartPods", "restart pods that need new certificates", boolean())
 	add("federate", "federation.selectors", "services that other meshes can reach: all", federateAll())
-	add("federate-destination", selected+".kubeServiceRefs.services", "other meshes can reach this service, as name.namespace.cluster", each("service", parseService, formatService))
+	add("federate-destination", selected+".kubeServiceRefs.services", "other meshes can reach this service, by its name or as name.namespace.cluster", each("service", parseService, formatService))
 	f.Fields = append(f.Fields, matcherFields("federate", selected+".kubeServiceMatcher", "other meshes can reach services", true)...)
 	add("federate-to", "federation.selectors[0].meshes", "only this mesh can reach them, as namespace/name", each("mesh", parseObject, formatObject))
 	add("federation-mode", "federation.mode", "of these, what a mesh imports: ALL, or only what is DECLARED to be called", text("mode"))

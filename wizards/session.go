@@ -67,6 +67,21 @@ func (s *Session) Check(object *unstructured.Unstructured) error {
 	return admission.Error(violations)
 }
 
+// CheckFlags is Check of an object that was made of flags, for who typed these: it names the flag instead of the field.
+func (s *Session) CheckFlags(object *unstructured.Unstructured) error {
+	complaints, err := s.Checker.Check(object)
+	if err != nil {
+		return err
+	}
+	for i := range complaints {
+		c := &complaints[i]
+		if flag := s.Form.flagOf(c.Field, s.Answers); flag != "" {
+			c.Field = "--" + flag
+		}
+	}
+	return admission.Error(slices.Compact(complaints))
+}
+
 // Object makes the object that the answers ask for.
 func (s *Session) Object() (*unstructured.Unstructured, error) {
 	return s.Form.Object(s.Namespace, s.Name, s.Answers)

@@ -114,7 +114,7 @@ func TestTrafficPolicyWizard(t *testing.T) {
 		Picks("Add another target?", "no").
 		Rejects("How long may a request take, retries included? [spec.policy.requestTimeout]", "soon", "must be a duration: numbers with a unit").
 		Accepts("How long may a request take", "5s").
-		Rejects("Name of the object? [metadata.name]", "Slow_1", "a lowercase RFC 1123 subdomain").
+		Rejects("Name of the object? [metadata.name]", "Slow_1", "is no name: one has lower-case letters").
 		Accepts("Name of the object?", "reviews-traffic").
 		Says("  requestTimeout: 5s").
 		Says("changed VirtualService bookinfo/reviews").
@@ -312,7 +312,7 @@ func TestWithoutATerminalWhatIsMissingIsNamed(t *testing.T) {
 		"meshes":       {[]string{"vm", "x"}, "--mesh"},
 		"everything":   {[]string{"ap", "--dir", bookinfo}, "NAME\n  --all-sources, --source-account, --source-namespaces or --source-clusters\n  --all-destinations, "},
 		"what to do":   {[]string{"ap", "x", "--all-destinations", "--all-sources"}, "--apply, --save FILE or --dry-run"},
-		"a value":      {[]string{"tp", "x", "--dir", bookinfo, "--destination", "reviews", "--timeout", "3s", "--dry-run"}, "--destination: \"reviews\": must be NAME.NAMESPACE.CLUSTER"},
+		"a value":      {[]string{"tp", "x", "--dir", bookinfo, "--destination", "reviews", "--timeout", "3s", "--dry-run"}, "--destination: reviews is ambiguous; choose one of: reviews-bookinfo-cluster-1, "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -70,6 +70,9 @@ func (o *Options) Run(ctx context.Context, in *snapshot.Input) ([]string, error)
 		}
 		o.Answers[meshFlag] = unjoined
 	}
+	if err := fullNames(catalog, o.Form, o.Answers); err != nil {
+		return nil, err
+	}
 	s := &wizards.Session{
 		Prompter: o.Prompter, Form: o.Form, Catalog: catalog, Checker: o.Checker,
 		Namespace: o.Namespace, Name: o.Name, Answers: o.Answers, Leave: o.Leave,
@@ -121,8 +124,13 @@ func (o *Options) input(ctx context.Context) (*snapshot.Input, error) {
 	if err != nil {
 		return nil, err
 	}
-	return o.Flags.Discovered(ctx, o.Streams, reading.Management{Config: config, Namespace: o.MgmtNamespace, Version: o.Factory.Version.Version,
-		Detours: cmdutil.Detours(o.Factory, o.Kube.Kubeconfig)})
+	plane := reading.Management{Config: config, Namespace: o.MgmtNamespace, Version: o.Factory.Version.Version,
+		Detours: cmdutil.Detours(o.Factory, o.Kube.Kubeconfig)}
+	in, err := o.Flags.Discovered(ctx, o.Streams, plane)
+	if err != nil {
+		return nil, err
+	}
+	return in, plane.CheckNamespace(ctx, in)
 }
 
 // outcome asks, or uses what the flags say.
@@ -144,7 +152,7 @@ func (o *Options) outcome(s *wizards.Session) (*wizards.Outcome, error) {
 	if err != nil {
 		return nil, &cmdutil.FlagError{Err: err}
 	}
-	if err := s.Check(object); err != nil {
+	if err := s.CheckFlags(object); err != nil {
 		return nil, &cmdutil.FlagError{Err: fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)}
 	}
 	preview, err := s.Catalog.Preview(object)

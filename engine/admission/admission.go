@@ -102,6 +102,9 @@ func (c *Checker) Check(object *unstructured.Unstructured) ([]Complaint, error) 
 // sentence is an error without its path, in fewer words where the rule has a
 // sentence of its own.
 func sentence(e *field.Error) string {
+	if name, isText := e.BadValue.(string); isText && e.Type == field.ErrorTypeInvalid && e.Field == "metadata.name" {
+		return fmt.Sprintf("%.63q is no name: one has lower-case letters, digits, - and . only, begins and ends with a letter or digit, and has at most 253 characters", name)
+	}
 	switch e.Type {
 	case field.ErrorTypeInvalid, field.ErrorTypeTypeInvalid:
 		// "in body" is about requests, of which the reader knows nothing.

@@ -80,7 +80,7 @@ func TestComplaints(t *testing.T) {
 		"nothing wrong": {head + "metadata: {name: slow, namespace: bookinfo}\n", nil},
 		"a name that cannot be": {
 			head + "metadata: {name: Slow_1, namespace: bookinfo}\n",
-			[]string{"metadata.name: a lowercase RFC 1123 subdomain must consist of"},
+			[]string{`metadata.name: "Slow_1" is no name: one has lower-case letters, digits, - and . only`},
 		},
 		"no name": {
 			head + "metadata: {namespace: bookinfo}\n",
