@@ -36,6 +36,9 @@ type Change struct {
 	Message string
 	// Waited is how long the write waited for proxies.
 	Waited time.Duration
+	// Reverted is what somebody else had done to the object since it was as wanted, which this write put back;
+	// nil if nothing, or if Options.ExplainRepairs is not set.
+	Reverted *snapshot.Drift
 }
 
 // ChangeSet is what was done in one cluster from when its queue had work until it
@@ -121,9 +124,9 @@ func (c *changes) end() *ChangeSet {
 	return set
 }
 
-// did enters a write of an item.
-func (c *changes) did(a Action, i *item) {
-	change := Change{Time: time.Now(), Action: a, Ref: i.id.Ref(c.cluster), Parents: i.causes()}
+// did enters a write of an item, and what it put back, if anything.
+func (c *changes) did(a Action, i *item, reverted *snapshot.Drift) {
+	change := Change{Time: time.Now(), Action: a, Ref: i.id.Ref(c.cluster), Parents: i.causes(), Reverted: reverted}
 	if since := i.history.since; !since.IsZero() && a != StatusWritten {
 		change.Waited = change.Time.Sub(since)
 	}

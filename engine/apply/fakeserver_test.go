@@ -281,11 +281,15 @@ type bubble struct {
 
 // inBubble runs a test with a sink on a fake server, in which time passes only when
 // everything waits.
-func inBubble(t *testing.T, test func(*bubble)) {
+func inBubble(t *testing.T, test func(*bubble), change ...func(*apply.Options)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeServer()
-		sink := &sinkOf{apply.New(apply.Options{Namespace: "plane", Log: slog.New(slog.DiscardHandler), Widen: istio.Renderer{}.Widen}), newFleet(t, snapshot.Plane{Namespace: "plane"})}
+		o := apply.Options{Namespace: "plane", Log: slog.New(slog.DiscardHandler), Widen: istio.Renderer{}.Widen}
+		for _, c := range change {
+			c(&o)
+		}
+		sink := &sinkOf{apply.New(o), newFleet(t, snapshot.Plane{Namespace: "plane"})}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); sink.Run(ctx) }()

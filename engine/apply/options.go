@@ -46,6 +46,8 @@ type Options struct {
 	Guard func(*rest.Config) *rest.Config
 	// Witness is told what stands in a cluster; nil, or one that returns nil, tells nobody.
 	Witness func(cluster string) Witness
+	// ExplainRepairs: what somebody else did to an object is read before it is put back; see Change.Reverted.
+	ExplainRepairs bool
 	// OnChange, if set, is called with each ChangeSet, from several goroutines.
 	OnChange func(ChangeSet)
 }

@@ -33,6 +33,8 @@ type pass struct {
 	item    *item
 	// after is the request that was answered last.
 	after verb
+	// reverted is what somebody else did to the object, which the present request puts back; nil if nothing is known of that.
+	reverted *snapshot.Drift
 }
 
 // run sends requests until the item is as wanted, or has to wait.
@@ -50,8 +52,9 @@ func (p *pass) run() {
 			return
 		}
 		i.send(d.step)
-		conn, writer := c.remote.now.Conn, c.remote.writer
+		conn, writer, repair := c.remote.now.Conn, c.remote.writer, c.repair(f, &d)
 		c.unlock()
+		p.reverted = repair.explain(c.ctx, writer, c.shared)
 		began := time.Now()
 		r := perform(c.ctx, writer, c.shared, i.id, c.name, d.step)
 		r.took = time.Since(began)
@@ -255,27 +258,27 @@ func (p *pass) wrote(conn *mirror.Connection, s step, r response) {
 		h.settled = pair{s.wanted, r.live.Spec}
 		switch {
 		case r.created:
-			c.reports.changes.did(Created, i)
+			c.reports.changes.did(Created, i, p.reverted)
 		case same:
 			if i.asking {
 				c.reports.changes.unchanged()
 			}
 		default:
-			c.reports.changes.did(Configured, i)
+			c.reports.changes.did(Configured, i, p.reverted)
 		}
 	case s.verb == writeStatus:
 		if i.status != nil {
 			i.status.settled = pair{s.wanted, r.live.Status}
 		}
 		if !same {
-			c.reports.changes.did(StatusWritten, i)
+			c.reports.changes.did(StatusWritten, i, nil)
 		}
 	case s.verb == deleteObject:
 		h.outdated = &outdated{version: s.version, until: now.Add(conflictMost), removed: true}
 		c.tracker.wrote(i, nil, true, r.took)
 		c.reports.clear(i.id)
 		if !r.gone {
-			c.reports.changes.did(Deleted, i)
+			c.reports.changes.did(Deleted, i, nil)
 		}
 	}
 	if h.rewrites == disputed {
