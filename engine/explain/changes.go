@@ -7,39 +7,27 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Change is what was written in one cluster because of one object.
-type Change struct {
-	// Key is unique among all changes.
-	Key  string
-	Time time.Time
-	// Action is Applied, Deleted or Failed.
-	Action  string
-	Cluster string
-	// Cause is the policy or VirtualMesh from which it follows, or the
-	// discovered object for which it was made.
-	Cause snapshot.Ref
-	// Note says what was written, in words.
-	Note string
-	// Count is how often the same was done, up to Time.
-	Count int
-}
-
-// Changes lists what was written, newest first. Empty says why there is nothing.
-func Changes(list []Change, empty string) Table {
-	columns := []column[Change]{
-		since("WHEN", 0, func(c *Change) time.Time { return c.Time }),
-		text("CLUSTER", 0, func(c *Change) string { return c.Cluster }),
-		text("ACTION", 0, func(c *Change) string { return c.Action }),
-		text("KIND", 1, func(c *Change) string { return c.Cause.Kind.String() }),
-		text("NAME", 0, func(c *Change) string { return c.Cause.Name }),
-		text("NAMESPACE", 3, func(c *Change) string { return c.Cause.Namespace }),
-		sentence("CHANGE", func(c *Change) string { return c.Note }),
-		number("TIMES", 2, func(c *Change) string { return strconv.Itoa(max(c.Count, 1)) }),
+// Changes lists a timeline, newest first. Empty says why there is nothing.
+func Changes(list snapshot.Changes, empty string) Table {
+	columns := []column[snapshot.Change]{
+		since("WHEN", 0, func(c *snapshot.Change) time.Time { return c.Time }),
+		text("CLUSTER", 2, func(c *snapshot.Change) string { return c.Cluster }),
+		text("CHANGE", 3, func(c *snapshot.Change) string { return string(c.Kind) }),
+		sentence("WHAT", func(c *snapshot.Change) string { return subjectText(c) }),
+		{Column{Title: "BECAUSE", Priority: 1, Sentence: true}, func(c *snapshot.Change) string { return c.Because() }},
+		number("TIMES", 4, func(c *snapshot.Change) string { return strconv.Itoa(max(c.Times, 1)) }),
 	}
-	return newTable(empty, columns, list, func(c *Change) Row {
-		row := Row{Key: c.Key, Ref: c.Cause, Note: c.Note}
-		if c.Action == "Failed" {
-			row.Level = Error
+	newest := make([]snapshot.Change, len(list))
+	keys := map[string]int{}
+	for i := range list {
+		newest[len(list)-1-i] = list[i]
+	}
+	return newTable(empty, columns, newest, func(c *snapshot.Change) Row {
+		key := timeText(c.Time) + " " + c.On.String() + " " + c.What
+		keys[key]++
+		row := Row{Key: key + " " + strconv.Itoa(keys[key]), Ref: c.On, Level: levelOfChange(c)}
+		if because := c.Because(); because != "" {
+			row.Note = "because " + because
 		}
 		if c.Cluster != "" {
 			row.Clusters = []string{c.Cluster}
@@ -47,3 +35,24 @@ func Changes(list []Change, empty string) Table {
 		return row
 	})
 }
+
+// subjectText is what changed, without its causes and how often.
+func subjectText(c *snapshot.Change) string {
+	bare := *c
+	bare.Causes, bare.Times = nil, 0
+	return bare.Text()
+}
+
+// levelOfChange is how bad a change is.
+func levelOfChange(c *snapshot.Change) Level {
+	switch {
+	case c.Harm || c.Kind == snapshot.ChangeClusterLost || c.Kind == snapshot.ChangeRefused:
+		return Error
+	case c.Kind == snapshot.ChangeProblem || c.Kind == snapshot.ChangeReverted || c.Kind == snapshot.ChangeRecord:
+		return Warning
+	}
+	return OK
+}
+
+// NoChanges says why a timeline of a management cluster is empty, and what to do.
+const NoChanges = "meshctl serve has recorded no change in the last 24 hours. Edit a policy, and what it changes for traffic shows here; if it does not, check that a meshctl serve runs that records changes: meshctl check"

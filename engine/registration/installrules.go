@@ -43,6 +43,8 @@ func serveRules() []rbacv1.PolicyRule {
 		named(rule("", []string{configMaps.Resource}, "get"), cluster.PlaneName),
 		// What may be trusted is recorded.
 		named(rule("", []string{configMaps.Resource}, "get", "list", "update", "watch"), snapshot.TrustRecord),
+		// What changed is recorded for people.
+		named(rule("", []string{configMaps.Resource}, "get", "update"), snapshot.ChangesRecord),
 		rule("", []string{configMaps.Resource}, "create"),
 		named(rule(leases.Group, []string{leases.Resource}, "get", "update"), cluster.LeaseName),
 		rule(leases.Group, []string{leases.Resource}, "create"),

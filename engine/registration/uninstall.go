@@ -244,6 +244,7 @@ func (u *Uninstallation) removeState(ctx context.Context) error {
 	}
 	remove(configMaps, cluster.PlaneName)
 	remove(configMaps, snapshot.TrustRecord)
+	remove(configMaps, snapshot.ChangesRecord)
 	remove(leases, cluster.LeaseName)
 	return errors.Join(failed...)
 }

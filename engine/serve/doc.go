@@ -29,5 +29,7 @@
 //	guard.go     who may use the debug endpoints
 //	debug.go     the latest translation as JSON
 //	record.go    Events about what was written
+//	timeline.go  what changed for traffic, and because of what: the record in timelinestore.go,
+//	             hand edits that were put back in reverted.go
 //	readonce.go  one Input of all clusters, without a server
 package serve

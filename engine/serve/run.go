@@ -90,6 +90,7 @@ type worker struct {
 	sink     *apply.Sink
 	loop     *loop
 	recorder *recorder
+	timeline *timeline
 	// runnables work beside the loop; nil if there are none.
 	runnables *runnables
 	// verifier compares what agents report.
@@ -154,9 +155,13 @@ func newWorker(o Options, id string, f *fence, m *metrics) (*worker, error) {
 	if w.recorder, err = newRecorder(o, func() *snapshot.State { return w.loop.state.Load() }); err != nil {
 		return nil, err
 	}
+	if w.timeline, err = newTimeline(o, w); err != nil {
+		return nil, err
+	}
 	w.sink = apply.New(apply.Options{
 		Widen:     engine.Widen,
-		Namespace: o.Namespace, PlaneID: id, Log: why.logger(o.Log), Registerer: w.metrics, OnChange: w.recorder.record, Guard: f.guard,
+		Namespace: o.Namespace, PlaneID: id, Log: why.logger(o.Log), Registerer: w.metrics, Guard: f.guard,
+		OnChange: func(set apply.ChangeSet) { w.recorder.record(set); w.timeline.record(set) }, ExplainRepairs: true,
 		Witness: func(cluster string) apply.Witness { return w.clusters.witness(cluster) },
 	})
 	if w.clusters, err = NewClusters(o.clusters(id, w.sink, f)); err != nil {
@@ -168,7 +173,7 @@ func newWorker(o Options, id string, f *fence, m *metrics) (*worker, error) {
 	w.loop = newLoop(w.clusters.Source, w.sink, m, why, o.Log)
 	w.runnables = newRunnables(o, id, w)
 	w.verifier = &verifier{state: func() *snapshot.State { return w.loop.state.Load() }, verify: w.verify, wake: make(chan struct{}, 1)}
-	w.clusters.runnables, w.loop.translated = w.runnables, func() { w.runnables.notify(); w.verifier.notify() }
+	w.clusters.runnables, w.loop.translated = w.runnables, func() { w.runnables.notify(); w.verifier.notify(); w.timeline.notify() }
 	if w.loop.home, err = newHome(o.Management, o.Namespace); err != nil {
 		return nil, err
 	}
@@ -224,6 +229,7 @@ func (w *worker) run(ctx context.Context) error {
 	group.Go(func() error { w.loop.run(ctx); return nil })
 	group.Go(func() error { w.reportFailures(ctx); return nil })
 	group.Go(func() error { w.recorder.run(ctx); return nil })
+	group.Go(func() error { w.timeline.run(ctx); return nil })
 	group.Go(func() error { w.runnables.run(ctx); return nil })
 	group.Go(func() error { w.agents(ctx); return nil })
 	group.Go(func() error { w.verifier.run(ctx); return nil })
