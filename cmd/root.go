@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/meshctl/meshctl/cmd/agent"
+	"github.com/meshctl/meshctl/cmd/changes"
 	"github.com/meshctl/meshctl/cmd/check"
 	"github.com/meshctl/meshctl/cmd/cluster"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
@@ -76,7 +77,7 @@ func NewCmdRoot(f *cmdutil.Factory) *cobra.Command {
 		}
 	}
 	add("try", demo.NewCmd(f, nil))
-	add("inspect", dashboard.NewCmd(f, nil), describe.NewCmd(f, nil), why.NewCmd(f, nil), check.NewCmd(f, nil), top.NewCmd(f, nil), plan.NewCmd(f, nil), translate.NewCmd(f, nil), debug.NewCmd(f, nil))
+	add("inspect", dashboard.NewCmd(f, nil), describe.NewCmd(f, nil), why.NewCmd(f, nil), check.NewCmd(f, nil), changes.NewCmd(f, nil), top.NewCmd(f, nil), plan.NewCmd(f, nil), translate.NewCmd(f, nil), debug.NewCmd(f, nil))
 	add("manage", initialize.NewCmd(f, nil), install.NewCmd(f, nil), install.NewUpgradeCmd(f, nil), install.NewUninstallCmd(f, nil), cluster.NewCmd(f), mesh.NewCmd(f), trust.NewCmd(f), create.NewCmd(f, nil), serve.NewCmd(f, nil), agent.NewCmd(f, nil))
 	add("", version.NewCmd(f, nil))
 	add("", help.NewTopics()...)

@@ -158,9 +158,6 @@ func (p *listPage) keys(s *shared) []hint {
 }
 
 func (p *listPage) commandLine(s *shared) string {
-	if p.id == pageChanges {
-		return s.source.Kubectl("get events.events.k8s.io -A --field-selector reportingController=meshctl")
-	}
 	return s.source.Command(pageInfos[p.id].describe)
 }
 

@@ -37,7 +37,7 @@ var pageInfos = [pageCount]pageInfo{
 	pageWorkloads:     {"Workloads", "Work", []string{"workloads", "wl"}, "describe workloads"},
 	pageVirtualMeshes: {"Virtual meshes", "VMeshes", []string{"virtualmeshes", "vmeshes", "vm"}, "describe virtualmeshes"},
 	pagePolicies:      {"Policies", "Policies", []string{"policies", "trafficpolicies", "tp", "accesspolicies", "ap", "virtualdestinations", "vdest", "failover", "servicedependencies", "sdep"}, "describe trafficpolicies"},
-	pageChanges:       {"Changes", "Changes", []string{"changes", "events"}, ""},
+	pageChanges:       {"Changes", "Changes", []string{"changes", "events"}, "changes"},
 	pageProblems:      {"Problems", "Problems", []string{"problems", "issues"}, "describe problems"},
 	pageCheck:         {"Check", "Check", []string{"check", "health"}, "check"},
 }

@@ -217,10 +217,14 @@ func liveUpdate(t testing.TB, dir string) *Update {
 			"cluster-2": {Issued: ago(20 * time.Hour), Expires: noon.Add(4 * time.Hour), BehindSince: ago(9 * time.Minute)},
 			"cluster-3": {Issued: ago(26 * time.Hour), Expires: ago(2 * time.Hour), BehindSince: ago(7 * time.Minute)},
 		},
-		Changes: []explain.Change{
-			{Key: "c", Time: ago(3 * time.Second), Action: "Applied", Cluster: "cluster-1", Cause: mesh, Note: "2 ServiceEntry created (istio-system/cart, istio-system/web), Gateway istio-system/east configured", Count: 1},
-			{Key: "b", Time: ago(4 * time.Minute), Action: "Failed", Cluster: "cluster-2", Cause: mesh, Note: "1 Gateway failed; Gateway cluster-2/istio-system/east: admission webhook denied the request", Count: 5},
-			{Key: "a", Time: ago(50 * time.Minute), Action: "Deleted", Cluster: "cluster-1", Cause: snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "gloo-mesh", Name: "no-more"}, Note: "VirtualService shop/cart deleted", Count: 1},
+		Changes: snapshot.Changes{
+			{Time: ago(50 * time.Minute), Kind: snapshot.ChangeEdited, On: snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "gloo-mesh", Name: "no-more"}, What: "was deleted; nothing changes for traffic"},
+			{Time: ago(9 * time.Minute), Kind: snapshot.ChangeClusterLost, Cluster: "cluster-2", On: snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: "gloo-mesh", Name: "cluster-2"}, What: "is unreachable: no answer from https://10.0.0.2:6443", Times: 2},
+			{
+				Time: ago(3 * time.Second), Kind: "route", Cluster: "cluster-1", Called: "web.shop.cluster-1", On: snapshot.Ref{Kind: snapshot.Destination, Namespace: "gloo-mesh", Name: "web-shop-cluster-1"},
+				What:   "all requests: 60% to web-shop-cluster-1 (version-v1), 40% to web-shop-cluster-1 (version-v2), before 100% to the service itself",
+				Causes: []snapshot.ChangeCause{{Kind: snapshot.ChangeEdited, On: mesh, What: "was edited", By: "kubectl-edit", Operation: "Update"}},
+			},
 		},
 	}
 }

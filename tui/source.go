@@ -34,9 +34,9 @@ type Update struct {
 	Index *explain.Index
 	// Facts are facts about clusters that are not in their objects, by name.
 	Facts map[string]explain.ClusterFacts
-	// Changes are all that are known, newest first; HasChanges is false if
+	// Changes are all that are known, the oldest first; HasChanges is false if
 	// there is nothing new about them.
-	Changes    []explain.Change
+	Changes    snapshot.Changes
 	HasChanges bool
 	// NoChanges says why there are no changes, and what to do.
 	NoChanges string

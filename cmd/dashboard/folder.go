@@ -80,14 +80,14 @@ func (f *folder) Next(ctx context.Context) (*tui.Update, error) {
 func (f *folder) read() *tui.Update {
 	update := &tui.Update{
 		At: f.now(), HasChanges: true,
-		NoChanges: "Nothing is written for a folder, so there are no changes. They are shown for a management cluster: meshctl dashboard --context CONTEXT",
+		NoChanges: "No changes are recorded here. They are shown for a management cluster (meshctl dashboard --context CONTEXT), and for what meshctl debug snapshot records of one.",
 	}
 	read, err := reading.Folder(f.dir)
 	if err != nil {
 		update.ReadError = err.Error()
 		return update
 	}
-	update.Index = read.Index(f.translator)
+	update.Index, update.Changes = read.Index(f.translator), read.Changes
 	update.Checkup = update.Index.Checkup(&explain.CheckFacts{Now: f.now(), Offline: true})
 	f.last.keep(update.Index, read)
 	return update

@@ -49,7 +49,7 @@ type live struct {
 	translator *engine.Translator
 	// credentials returns those in use; nil if the clusters are not read.
 	credentials func() []cluster.CredentialStatus
-	events      *events
+	changes     *changes
 	// drifts compares what was written; nil if the clusters are not read.
 	drifts *reading.Drifts
 	lease  *lease
@@ -151,10 +151,10 @@ func (l *live) start(ctx context.Context) error {
 	group.Go(func() error { l.lease.follow(ctx); return nil })
 	group.Go(func() error { l.check(ctx); return nil })
 	var err error
-	if l.events, err = newEvents(l.config); err != nil {
+	if l.changes, err = newChanges(l.config, l.opts.Namespace); err != nil {
 		return err
 	}
-	group.Go(func() error { return l.events.run(ctx) })
+	group.Go(func() error { return l.changes.run(ctx) })
 	go func() { l.ended <- group.Wait() }()
 	return nil
 }
@@ -189,10 +189,10 @@ func (l *live) Next(ctx context.Context) (*tui.Update, error) {
 			if l.read() {
 				return l.current(), nil
 			}
-		case <-l.events.changed:
+		case <-l.changes.changed:
 			update := *l.latest
 			update.Index, update.At, update.HasChanges = nil, l.opts.factory.Now(), true
-			update.Changes, update.NoChanges = l.events.list()
+			update.Changes, update.NoChanges = l.changes.list()
 			return &update, nil
 		case <-time.After(pollEvery):
 		}

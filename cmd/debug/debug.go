@@ -13,6 +13,7 @@ import (
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/offline"
+	"github.com/meshctl/meshctl/engine/reading"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -27,8 +28,8 @@ type Options struct {
 }
 
 const long = `Records what meshctl works on in one file: what was discovered in every
-registered cluster, the policies with their statuses, and the objects that
-follow from them.
+registered cluster, the policies with their statuses, the objects that follow
+from them, and what changed in the last day ("meshctl changes").
 
 The file is a zip archive of folders as for "meshctl translate", with the
 generated objects in .outputs. "translate", "plan", "why", "describe",
@@ -86,7 +87,7 @@ func newCmdSnapshot(f *cmdutil.Factory, runF func(context.Context, *Options) err
 }
 
 func run(ctx context.Context, o *Options) error {
-	reading, err := o.Source.ReadAll(ctx, o.Streams)
+	read, err := o.Source.ReadAll(ctx, o.Streams)
 	if err != nil {
 		return err
 	}
@@ -94,8 +95,8 @@ func run(ctx context.Context, o *Options) error {
 	if o.File == "" {
 		o.File = "meshctl-" + now.Format("20060102-150405") + ".zip"
 	}
-	recorded := &offline.Snapshot{Input: reading.Input, Recorded: now, Served: reading.Served}
-	files, err := offline.Save(recorded, engine.Translate(reading.Input).Output)
+	recorded := &offline.Snapshot{Input: read.Input, Recorded: now, Served: read.Served, Changes: o.changes(ctx, read)}
+	files, err := offline.Save(recorded, engine.Translate(read.Input).Output)
 	if err != nil {
 		return err
 	}
@@ -103,12 +104,28 @@ func run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return fmt.Errorf("write to %s: %w", o.File, err)
 	}
-	for _, c := range reading.Input.Clusters {
+	for _, c := range read.Input.Clusters {
 		if c.Frozen() {
 			cmdutil.Say(o.Streams, "Note: cluster %s is not in it as it is now: %s.", c.Name, c.Reason)
 		}
 	}
-	cmdutil.Say(o.Streams, "Recorded %s in %s (%d kB). Open it with: meshctl dashboard --snapshot %s", snapshot.Count(len(reading.Input.Clusters), "cluster"), o.File, (size+1023)/1024, o.File)
+	cmdutil.Say(o.Streams, "Recorded %s in %s (%d kB). Open it with: meshctl dashboard --snapshot %s", snapshot.Count(len(read.Input.Clusters), "cluster"), o.File, (size+1023)/1024, o.File)
+	return nil
+}
+
+// changes are what the server recorded of what changed. A snapshot without them is worth as much.
+func (o *Options) changes(ctx context.Context, read *reading.Reading) snapshot.Changes {
+	if o.Source.Dir != "" {
+		return read.Changes
+	}
+	management, err := o.Source.Management()
+	if err == nil {
+		var changes snapshot.Changes
+		if changes, err = management.Changes(ctx); err == nil {
+			return changes
+		}
+	}
+	cmdutil.Say(o.Streams, "Note: what changed is not in it: %s.", cmdutil.Clean(err.Error()))
 	return nil
 }
 

@@ -18,6 +18,8 @@ type Snapshot struct {
 	Issues []snapshot.Issue
 	// Recorded is zero if the files do not say.
 	Recorded time.Time
+	// Changes are the timeline that a server had kept; nil if it is not recorded.
+	Changes snapshot.Changes
 	// Served: the statuses are those that a server had written.
 	Served bool
 }
@@ -49,5 +51,5 @@ func ReadArchive(data []byte) (*Snapshot, error) {
 			return nil, fmt.Errorf("a file in it, %.40q…, has a name of %d bytes; at most %d are read", file.Name, len(file.Name), maxName)
 		}
 	}
-	return load(archive)
+	return LoadSnapshot(archive)
 }

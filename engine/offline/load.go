@@ -23,14 +23,15 @@ const ManagementFolder = "management"
 // was left out. The error has one line for each mistake, which begins with the
 // file and the line.
 func Load(fsys fs.FS) (*snapshot.Input, []snapshot.Issue, error) {
-	read, err := load(fsys)
+	read, err := LoadSnapshot(fsys)
 	if err != nil {
 		return nil, nil, err
 	}
 	return read.Input, read.Issues, nil
 }
 
-func load(fsys fs.FS) (*Snapshot, error) {
+// LoadSnapshot is Load with all that Save has written.
+func LoadSnapshot(fsys fs.FS) (*Snapshot, error) {
 	fsys = Bounded(fsys)
 	entries, err := fs.ReadDir(fsys, ".")
 	if err != nil {
@@ -50,6 +51,9 @@ func load(fsys fs.FS) (*Snapshot, error) {
 	}
 	_ = group.Wait() // each entry has its error
 	var errs []error
+	if read.Changes, err = loadChanges(fsys); err != nil {
+		errs = append(errs, err)
+	}
 	for _, l := range loaded {
 		read.Issues, errs = append(read.Issues, l.issues...), append(errs, l.err)
 		if l.cluster != nil {
@@ -68,6 +72,22 @@ func load(fsys fs.FS) (*Snapshot, error) {
 		return cmp.Or(a.Ref.Compare(b.Ref), cmp.Compare(a.What, b.What))
 	})
 	return read, nil
+}
+
+// loadChanges reads the timeline of changes, if it is there.
+func loadChanges(fsys fs.FS) (snapshot.Changes, error) {
+	text, err := fs.ReadFile(fsys, changesFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", changesFile, err)
+	}
+	changes, err := snapshot.ParseChanges(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; remove the file to read the rest", changesFile, err)
+	}
+	return changes, nil
 }
 
 // loadedEntry is what an entry of the folder has.

@@ -20,6 +20,8 @@ const (
 	clusterFile    = "cluster.yaml"
 	// OutputsFolder has what followed from the input when it was saved.
 	OutputsFolder = ".outputs"
+	// changesFile has the timeline of changes that a server had kept.
+	changesFile = ".changes/" + snapshot.ChangesKey
 )
 
 // Save returns what was recorded, and what follows from it, as files from which Load reads the same
@@ -48,6 +50,13 @@ func Save(recorded *Snapshot, out *snapshot.Output) (map[string][]byte, error) {
 		return nil, err
 	}
 	files[path.Join(ManagementFolder, managementFile)] = data
+	if len(recorded.Changes) > 0 {
+		text, err := recorded.Changes.JSON()
+		if err != nil {
+			return nil, err
+		}
+		files[changesFile] = []byte(text)
+	}
 	return files, saveOutputs(files, out)
 }
 

@@ -36,11 +36,11 @@ func Folder(dir string) (*Reading, error) {
 	case !info.IsDir():
 		return Archive(dir)
 	}
-	input, issues, err := offline.Load(offline.Dir(dir))
+	read, err := offline.LoadSnapshot(offline.Dir(dir))
 	if err != nil {
 		return nil, fmt.Errorf("invalid manifests in %s:\n%w", dir, first(err))
 	}
-	return &Reading{Input: input, Issues: issues, index: explain.New}, nil
+	return &Reading{Input: read.Input, Issues: read.Issues, Changes: read.Changes, index: explain.New}, nil
 }
 
 // maxMistakes bounds how many mistakes in a folder are told one by one.
@@ -80,7 +80,7 @@ func Archive(file string) (*Reading, error) {
 	if err != nil {
 		return nil, &FormatError{fmt.Errorf("%s is a file; specify the folder that has a folder for each cluster, or a snapshot: %w", file, err)}
 	}
-	reading := &Reading{Input: read.Input, Issues: read.Issues, Recorded: read.Recorded, index: explain.New}
+	reading := &Reading{Input: read.Input, Issues: read.Issues, Recorded: read.Recorded, Changes: read.Changes, index: explain.New}
 	if !read.Recorded.IsZero() {
 		reading.Notes = append(reading.Notes, "this is what was recorded at "+read.Recorded.Local().Format(time.DateTime))
 	}

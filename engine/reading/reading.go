@@ -15,6 +15,7 @@
 //   - files.go: from folders and archives
 //   - management.go: from a management cluster
 //   - live.go: from all clusters, or from those that the user may read
+//   - changes.go: what the server recorded of what changed
 //   - serving.go: who serves, and how the clusters differ from what serve would write
 //   - settled.go: what became of an object that was written
 package reading
@@ -36,6 +37,8 @@ type Reading struct {
 	Notes []string
 	// Recorded is when an archive was recorded; zero if it is none, or has no time.
 	Recorded time.Time
+	// Changes are the timeline that a snapshot has, the oldest first; for a cluster, see Management.Changes.
+	Changes snapshot.Changes
 	// Served: a server wrote the statuses.
 	Served bool
 
