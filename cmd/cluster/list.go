@@ -143,7 +143,7 @@ func (o *ListOptions) noteServing(ctx context.Context, mgmt *rest.Config) error 
 }
 
 func listTable(found []registration.ClusterStatus, now time.Time) *cmdutil.Table {
-	table := &cmdutil.Table{Header: []string{"NAME", "HEALTH", "SERVE", "VERSION", "MESHES", "LATENCY", "CREDENTIAL", "EXPIRES", "PROBLEM"}}
+	table := &cmdutil.Table{Header: []string{"NAME", "HEALTH", "SINCE", "SERVE", "VERSION", "MESHES", "LATENCY", "EXPIRES", "PROBLEM"}}
 	for i := range found {
 		table.Add(row(&found[i], now)...)
 	}
@@ -165,9 +165,17 @@ func meshNames(status *registration.ClusterStatus) string {
 	return strings.Join(meshes, ", ")
 }
 
-// row is one cluster in the table; CREDENTIAL is its age.
+// ageAt is the age of a time; empty for none.
+func ageAt(t *time.Time, now time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return duration.HumanDuration(max(now.Sub(*t), 0))
+}
+
+// row is one cluster in the table; SINCE is the age of its health, and EXPIRES the life of its credential.
 func row(status *registration.ClusterStatus, now time.Time) []string {
-	latency, age, expires := "", "", ""
+	latency, expires := "", ""
 	if status.Latency > 0 {
 		latency = status.Latency.Round(time.Millisecond).String()
 	}
@@ -175,11 +183,10 @@ func row(status *registration.ClusterStatus, now time.Time) []string {
 	case status.Expires == nil && status.Server != "":
 		expires = "never"
 	case status.Expires != nil && status.Issued != nil:
-		age = duration.HumanDuration(max(now.Sub(*status.Issued), 0))
 		expires = "expired"
 		if left := status.Expires.Sub(now); left > 0 {
 			expires = duration.HumanDuration(left)
 		}
 	}
-	return []string{status.Name, string(status.Health), serveWords[status.Serve], status.Version, meshNames(status), latency, age, expires, status.Reason}
+	return []string{status.Name, string(status.Health), ageAt(status.Since, now), serveWords[status.Serve], status.Version, meshNames(status), latency, expires, status.Reason}
 }

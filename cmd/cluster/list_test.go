@@ -18,14 +18,15 @@ import (
 func TestListTable(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	healthy, away := now.Add(-3*time.Hour), now.Add(-5*time.Minute)
 	issued, expires := now.Add(-7*time.Hour), now.Add(17*time.Hour)
 	istio := []registration.MeshStatus{{Type: "istio", Version: "1.31.1"}}
 	table := listTable([]registration.ClusterStatus{
-		{Name: "cluster-1", Health: snapshot.Healthy, Serve: registration.ServeReaches, Server: "https://kubernetes.default.svc", Version: "v1.36.3",
+		{Name: "cluster-1", Health: snapshot.Healthy, Since: &healthy, Serve: registration.ServeReaches, Server: "https://kubernetes.default.svc", Version: "v1.36.3",
 			Latency: 123 * time.Millisecond, Meshes: istio, Issued: &issued, Expires: &expires},
 		{Name: "cluster-2", Health: snapshot.HealthUnreachable, Serve: registration.ServeReaches, Server: "https://cluster-2-control-plane:6443",
 			Meshes: istio, Issued: &issued, Expires: &expires, Reason: "meshctl serve reaches it; from here: no route"},
-		{Name: "cluster-3", Health: snapshot.HealthDegraded, Serve: registration.ServeFails, Version: "v1.36.3", Latency: time.Millisecond,
+		{Name: "cluster-3", Health: snapshot.HealthDegraded, Since: &away, Serve: registration.ServeFails, Version: "v1.36.3", Latency: time.Millisecond,
 			Reason: "meshctl serve does not reach it: no route"},
 		{Name: "cluster-4", Health: snapshot.Healthy, Serve: registration.ServePending, Version: "v1.36.3", Latency: time.Millisecond},
 		{Name: "cluster-5", Health: snapshot.HealthLeftover, Reason: "deregistered"},
@@ -33,13 +34,13 @@ func TestListTable(t *testing.T) {
 	}, now)
 	var out bytes.Buffer
 	require.NoError(t, table.Print(&out))
-	assert.Equal(t, `NAME        HEALTH         SERVE   VERSION   MESHES         LATENCY   CREDENTIAL   EXPIRES   PROBLEM
-cluster-1   healthy        ok      v1.36.3   istio 1.31.1   123ms     7h           17h       -
-cluster-2   unreachable    ok      -         istio 1.31.1   -         7h           17h       meshctl serve reaches it; from here: no route
-cluster-3   degraded       fails   v1.36.3   -              1ms       -            -         meshctl serve does not reach it: no route
-cluster-4   healthy        waits   v1.36.3   -              1ms       -            -         -
-cluster-5   leftover       -       -         -              -         -            -         deregistered
-cluster-6   unregistered   -       -         -              -         -            -         nobody's
+	assert.Equal(t, `NAME        HEALTH         SINCE   SERVE   VERSION   MESHES         LATENCY   EXPIRES   PROBLEM
+cluster-1   healthy        3h      ok      v1.36.3   istio 1.31.1   123ms     17h       -
+cluster-2   unreachable    -       ok      -         istio 1.31.1   -         17h       meshctl serve reaches it; from here: no route
+cluster-3   degraded       5m      fails   v1.36.3   -              1ms       -         meshctl serve does not reach it: no route
+cluster-4   healthy        -       waits   v1.36.3   -              1ms       -         -
+cluster-5   leftover       -       -       -         -              -         -         deregistered
+cluster-6   unregistered   -       -       -         -              -         -         nobody's
 `, out.String())
 	head, _, _ := strings.Cut(out.String(), "\n")
 	assert.LessOrEqual(t, len(head), 100)

@@ -38,7 +38,7 @@ func relayRow(status *registration.ClusterStatus, now time.Time) []string {
 		if status.Expires != nil {
 			expires = left(*status.Expires, now)
 		}
-		return []string{status.Name, via, string(status.Health), "", "", "", "", "", expires, meshNames(status), status.Reason}
+		return []string{status.Name, via, string(status.Health), ageAt(status.Since, now), "", "", "", "", expires, meshNames(status), status.Reason}
 	}
 	certificate, objects := "", ""
 	if c.CertificateExpires != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 func newCmdProblems(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	opts := &Options{Streams: f.Streams}
+	opts := &Options{Streams: f.Streams, Now: f.Now}
 	opts.Source.Factory = f
 	cmd := &cobra.Command{
 		Use:     "problems",
@@ -38,7 +38,7 @@ counted only; -o wide lists it, too, and each issue on a line of its own.`,
 		},
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatWide, cmdutil.FormatJSON, cmdutil.FormatYAML)
-	opts.Output.Prints(cmdutil.Form{Value: []snapshot.Issue{}})
+	opts.Output.Prints(cmdutil.Form{Value: []explain.Problem{}})
 	opts.Source.AddFlags(cmd)
 	opts.Source.AddClustersFlag(cmd)
 	return cmd
@@ -49,12 +49,16 @@ func problemsRun(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
-	issues := index.Issues()
+	problems := explain.ProblemList(index)
 	sayNotRead(opts, index)
-	return opts.Output.Print(opts.Streams.Out, issues, func(out io.Writer) error {
-		if len(issues) == 0 {
+	return opts.Output.Print(opts.Streams.Out, problems, func(out io.Writer) error {
+		if len(problems) == 0 {
 			_, err := fmt.Fprintln(opts.Streams.Err, cmdutil.Clean(index.Problems().Empty))
 			return err
+		}
+		issues := make([]snapshot.Issue, len(problems))
+		for i := range problems {
+			issues[i] = problems[i].Issue
 		}
 		painter := opts.Output.Painter(opts.Streams)
 		if opts.Output.Format == cmdutil.FormatWide {

@@ -7,11 +7,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
-	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
-	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -20,7 +15,7 @@ type MergedIssue struct {
 	snapshot.Issue
 	// On are the targets, in the order of the issues; empty if it is about the object as a whole.
 	On []snapshot.Ref
-	// Since is when it began, as far as the status of the object tells; see SinceOf.
+	// Since is when it began, as far as the status of the object tells; see Problem.
 	Since time.Time
 }
 
@@ -114,7 +109,7 @@ func GroupIssues(x *Index, issues []snapshot.Issue) (groups []IssueGroup, passin
 			i = len(groups)
 			at[issue.Ref], groups = i, append(groups, IssueGroup{Ref: issue.Ref, State: inForceText(x, issue.Ref)})
 		}
-		issue.Since = SinceOf(x, issue.Issue)
+		issue.Since = issueSince(x, &issue.Issue)
 		groups[i].Issues = append(groups[i].Issues, issue)
 	}
 	return groups, passing
@@ -158,39 +153,4 @@ func inForceText(x *Index, ref snapshot.Ref) string {
 		}
 	}
 	return fmt.Sprintf("in force on %d of %d", n, len(verdicts))
-}
-
-// SinceOf is since when an issue stands in the status of its object, as a condition has it; zero if that is not known. Of several
-// issues of one code, the condition does not tell which came first.
-func SinceOf(x *Index, issue snapshot.Issue) time.Time {
-	same := func(i snapshot.Issue) bool {
-		return i.Code == issue.Code && (i.Message != issue.Message || i.Severity != issue.Severity)
-	}
-	if issue.Severity != snapshot.Error || slices.ContainsFunc(x.issues[issue.Ref], same) {
-		return time.Time{}
-	}
-	for _, c := range conditionsOf(x.state.Input.Find(issue.Ref)) {
-		if c.Status == metav1.ConditionFalse && c.Reason == string(issue.Code) {
-			return c.LastTransitionTime.UTC()
-		}
-	}
-	return time.Time{}
-}
-
-func conditionsOf(o snapshot.APIObject) []metav1.Condition {
-	switch o := o.(type) {
-	case *networkingv1.VirtualMesh:
-		return o.Status.Conditions
-	case *networkingv1.TrafficPolicy:
-		return o.Status.Conditions
-	case *networkingv1.AccessPolicy:
-		return o.Status.Conditions
-	case *enterprisev1beta1.VirtualDestination:
-		return o.Status.Conditions
-	case *enterprisev1beta1.ServiceDependency:
-		return o.Status.Conditions
-	case *multiclusterv1alpha1.KubernetesCluster:
-		return o.Status.Conditions
-	}
-	return nil
 }

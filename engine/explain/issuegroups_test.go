@@ -58,7 +58,7 @@ func TestGroupsOfIssues(t *testing.T) {
 	var row Row
 	row.setIssue([]snapshot.Issue{leftover, noted})
 	assert.Equal(t, "no version", row.Note)
-	counted := countPassing([]snapshot.Issue{conflict, leftover, leftover})
+	counted := countPassing([]Problem{{Issue: conflict}, {Issue: leftover}, {Issue: leftover}})
 	require.Len(t, counted, 2)
 	assert.Equal(t, "and 2 infos about what passes by itself", counted[1].Message)
 }

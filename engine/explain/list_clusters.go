@@ -28,6 +28,8 @@ type ClusterFacts struct {
 type ClusterItem struct {
 	Ref    snapshot.Ref    `json:"ref"`
 	Health snapshot.Health `json:"health"`
+	// Since is since when it is healthy, or is not, as the server dated it; zero if that is not known.
+	Since time.Time `json:"since,omitzero"`
 	// Reason says why it is not healthy.
 	Reason string `json:"reason,omitempty"`
 	// Cause is Reason as a code, and Next the next step; empty unless nothing is changed there. See snapshot.NewOutage.
@@ -88,6 +90,7 @@ func (x *Index) clusterItems(facts map[string]ClusterFacts) []ClusterItem {
 		if o := outageOf(x, name); o != nil {
 			c.Cause, c.Next = o.Cause, o.Hint()
 		}
+		c.Since = stateSince(x, ref, c.Health == snapshot.Healthy)
 		c.Connection = connectionIn(x, name)
 		items[i] = c
 	}
@@ -97,7 +100,7 @@ func (x *Index) clusterItems(facts map[string]ClusterFacts) []ClusterItem {
 // Clusters lists the registered clusters; facts, by name, may be nil.
 func (x *Index) Clusters(facts map[string]ClusterFacts) Table {
 	items := x.clusterItems(facts)
-	columns := slices.Concat(clusterColumns(), connectionColumns(items), []column[ClusterItem]{
+	columns := slices.Concat(clusterColumns(), sinceColumns(items, 1, clusterSince), connectionColumns(items), []column[ClusterItem]{
 		text("MESHES", 3, func(c *ClusterItem) string { return strings.Join(c.Meshes, ", ") }),
 		number("WORKLOADS", 1, func(c *ClusterItem) string { return strconv.Itoa(c.Workloads) }),
 		number("DESTINATIONS", 1, func(c *ClusterItem) string { return strconv.Itoa(c.Destinations) }),
@@ -112,6 +115,8 @@ func (x *Index) Clusters(facts map[string]ClusterFacts) Table {
 		return row
 	})
 }
+
+func clusterSince(c *ClusterItem) time.Time { return c.Since }
 
 const noClusters = "No cluster is registered. Register one with: meshctl cluster register NAME --remote-context CONTEXT"
 

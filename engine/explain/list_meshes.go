@@ -122,7 +122,7 @@ func meshTable(empty string, items []MeshItem, facts map[string]ClusterFacts, by
 			clusters = append(clusters, *items[i].in)
 		}
 	}
-	columns := slices.Concat(lift(clusterColumns(), inCluster), lift(connectionColumns(clusters), inCluster), []column[MeshItem]{
+	columns := slices.Concat(lift(clusterColumns(), inCluster), lift(sinceColumns(clusters, 1, clusterSince), inCluster), lift(connectionColumns(clusters), inCluster), []column[MeshItem]{
 		text("MESH", 0, func(m *MeshItem) string { return m.Ref.Name }),
 		text("TYPE", 1, func(m *MeshItem) string {
 			if m.DataPlanes != "" {

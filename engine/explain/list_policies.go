@@ -23,9 +23,11 @@ type PolicyItem struct {
 	// ServiceDependency.
 	Targets AcceptedCount `json:"targets"`
 	// Conflicts are the targets on which an older policy has a field that it sets.
-	Conflicts int              `json:"conflicts,omitempty"`
-	Created   time.Time        `json:"created,omitzero"`
-	Issues    []snapshot.Issue `json:"issues"`
+	Conflicts int       `json:"conflicts,omitempty"`
+	Created   time.Time `json:"created,omitzero"`
+	// Since is since when it is in force everywhere, or is not, as the server dated it; zero if that is not known.
+	Since  time.Time        `json:"since,omitzero"`
+	Issues []snapshot.Issue `json:"issues"`
 
 	clusters []string
 	labels   map[string]string
@@ -34,6 +36,7 @@ type PolicyItem struct {
 // policyItem counts the targets of a policy, and those that accepted it.
 func (x *Index) policyItem(ref snapshot.Ref, state commonv1.ApprovalState, verdicts []snapshot.Verdict, o metav1.Object) PolicyItem {
 	item := PolicyItem{Ref: ref, State: state, Issues: x.issuesOf(ref)}
+	item.Since = stateSince(x, ref, state == commonv1.ApprovalStateAccepted)
 	if o != nil {
 		item.Created, item.labels = o.GetCreationTimestamp().UTC(), labelsOf(x.state.Input, ref)
 	}
@@ -89,7 +92,7 @@ func newPolicyTable[T any](x *Index, empty string, items []T, policy func(*T) *P
 		text("NAMESPACE", 3, func(p *PolicyItem) string { return p.Ref.Namespace }),
 		text("STATE", 0, func(p *PolicyItem) string { return string(p.State) }),
 		number("TARGETS", 0, func(p *PolicyItem) string { return p.Targets.text() }),
-	}, policy), own, lift([]column[PolicyItem]{
+	}, policy), sinceColumns(items, 1, func(t *T) time.Time { return policy(t).Since }), own, lift([]column[PolicyItem]{
 		since("CREATED", 1, func(p *PolicyItem) time.Time { return p.Created }),
 		text("ISSUES", 0, func(p *PolicyItem) string { return worst(p.Issues) }),
 	}, policy))

@@ -3,13 +3,16 @@ package explain
 import (
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // Problems lists all issues, worst first.
 func (x *Index) Problems() Table {
-	columns := []column[snapshot.Issue]{
+	problems := countPassing(ProblemList(x))
+	issue := func(p *Problem) *snapshot.Issue { return &p.Issue }
+	columns := slices.Concat(sinceColumns(problems, 1, func(p *Problem) time.Time { return p.Since }), lift([]column[snapshot.Issue]{
 		text("SEVERITY", 2, func(i *snapshot.Issue) string { return i.Severity.String() }),
 		text("KIND", 0, func(i *snapshot.Issue) string { return i.Ref.Kind.String() }),
 		text("NAME", 0, func(i *snapshot.Issue) string { return i.Ref.Name }),
@@ -23,12 +26,13 @@ func (x *Index) Problems() Table {
 		}),
 		sentence("PROBLEM", func(i *snapshot.Issue) string { return i.Message }),
 		text("CODE", 5, func(i *snapshot.Issue) string { return string(i.Code) }),
-	}
+	}, issue))
 	empty := "No problems: every policy is in force where it should be, and every cluster can be read."
 	if not := x.NotRead(); not != "" {
 		empty = "No problems, as far as was read. Not read: " + not
 	}
-	t := newTable(empty, columns, countPassing(x.Issues()), func(i *snapshot.Issue) Row {
+	t := newTable(empty, columns, problems, func(p *Problem) Row {
+		i := &p.Issue
 		row := Row{
 			// Two issues may say the same of one object on two targets.
 			Key: i.Ref.String() + " " + i.Target.String() + " " + string(i.Code) + " " + i.Message,
@@ -49,13 +53,13 @@ func (x *Index) Problems() Table {
 	return t
 }
 
-// countPassing replaces the issues that pass by themselves by one that counts them.
-func countPassing(issues []snapshot.Issue) []snapshot.Issue {
-	rest := lasting(issues)
-	if n := len(issues) - len(rest); n > 0 {
-		rest = append(slices.Clip(rest), snapshot.Issue{
+// countPassing replaces the problems that pass by themselves by one that counts them.
+func countPassing(problems []Problem) []Problem {
+	rest := slices.DeleteFunc(slices.Clone(problems), func(p Problem) bool { return Passes(p.Issue) })
+	if n := len(problems) - len(rest); n > 0 {
+		rest = append(rest, Problem{Issue: snapshot.Issue{
 			Severity: snapshot.Info, Code: snapshot.Drifted, Message: "and " + PassingText(n), Hint: "`meshctl describe problems -o wide` lists them",
-		})
+		}})
 	}
 	return rest
 }

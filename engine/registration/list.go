@@ -11,12 +11,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/cluster"
@@ -34,6 +36,9 @@ const parallelChecks = 64
 type ClusterStatus struct {
 	Name   string          `json:"name"`
 	Health snapshot.Health `json:"health"`
+	// Since is since when it is healthy, or is not, as the serve that runs has dated it; nil if that is not known, or if serve sees
+	// something else than is seen from here.
+	Since *time.Time `json:"since,omitempty"`
 	// Server is the URL of its API server, and Version what runs there.
 	Server  string `json:"server,omitempty"`
 	Version string `json:"version,omitempty"`
@@ -170,6 +175,8 @@ func (s *ClusterStatus) addServeMessage(m serveMessage) {
 type serveReport struct {
 	serve   ServeStatus
 	message string
+	// ready is the condition of the cluster; nil if no serve has written it.
+	ready *metav1.Condition
 }
 
 // serveReports returns the reports on all clusters; none if no serve runs.
@@ -194,15 +201,24 @@ func (s *server) serveReports(ctx context.Context, namespace string, secrets map
 		if stored := kc.Status.Status; status == ServePending && len(stored) > 0 && stored[0].Credential == "" {
 			status, message = serveStatus(kc, "") // an older serve does not report which credential it used
 		}
-		out[kc.Name] = serveReport{status, message}
+		out[kc.Name] = serveReport{status, message, meta.FindStatusCondition(kc.Status.Conditions, commonv1.ConditionReady)}
 	}
 	return out, nil
+}
+
+// addSince adds since when the cluster has its health, if its condition says the same.
+func (s *ClusterStatus) addSince(ready *metav1.Condition) {
+	if ready != nil && (ready.Status == metav1.ConditionTrue) == (s.Health == snapshot.Healthy) {
+		at := ready.LastTransitionTime.UTC()
+		s.Since = &at
+	}
 }
 
 // addServeReport adds the report of serve to what was seen from here: a cluster that cannot be reached from here is
 // no outage if serve reaches it.
 func (s *ClusterStatus) addServeReport(v serveReport) {
 	s.Serve, s.ServeMessage = v.serve, v.message
+	defer s.addSince(v.ready)
 	switch {
 	case s.Connection != nil: // all that is known is from serve
 	case v.serve == ServeReaches && s.Health == snapshot.HealthUnreachable:
