@@ -69,30 +69,36 @@ func (m *Model) tooSmall() string {
 	return strings.Join(lines[:min(len(lines), m.height)], "\n")
 }
 
-// header names the source, says who serves, and counts what is there.
+// header names the source first, then counts what is wrong, says who serves, and counts what is there. If there is no room for all of
+// it, the end is left out.
 func (m *Model) header() string {
-	name := " meshctl  "
+	left := " " + snapshot.Clean(m.source.Name())
 	if _, writes := m.source.(Changer); writes {
-		name = " meshctl [WRITE]  "
+		left += " [WRITE]"
 	}
-	source := snapshot.Clean(m.source.Name())
+	if g := m.tables[pageProblems]; g != nil {
+		left += fmt.Sprintf("  ✗%d !%d", g.worst[explain.Error], g.worst[explain.Warning])
+	}
 	if m.latest.ReadError != "" {
-		return m.alarm(name + "✗ not up to date: " + snapshot.Clean(m.latest.ReadError))
+		return m.alarm(left + "  ✗ not up to date: " + snapshot.Clean(m.latest.ReadError))
 	}
-	left, right := name, m.totals()
+	right := m.totals()
 	if s := m.latest.Serving; s != nil {
 		text, alarm := explain.ServingText(s, time.Unix(m.now, 0))
 		if text = snapshot.Clean(text); alarm {
-			return m.alarm(name + "✗ " + text + "  " + source)
+			return m.alarm(left + "  ✗ " + text)
 		}
-		left += text + "  "
+		left += "  " + text
 	}
 	// Who serves matters more than how much there is.
-	for textWidth(left)+textWidth(right)+2 > m.width && strings.Contains(right, totalGap) {
-		_, right, _ = strings.Cut(right, totalGap)
+	for textWidth(left)+textWidth(right)+3 > m.width && strings.Contains(right, totalGap) {
+		right = right[:strings.LastIndex(right, totalGap)]
 	}
 	room := m.width - textWidth(right) - 3
-	return m.theme.bar.Render(fit(fit(left+source, room)+"  "+right, m.width))
+	if textWidth(left) > room {
+		return m.theme.bar.Render(fit(left, m.width))
+	}
+	return m.theme.bar.Render(fit(fit(left, room)+"  "+right, m.width))
 }
 
 // alarm is a header that says why nothing else on the screen may be trusted.
@@ -115,9 +121,6 @@ func (m *Model) totals() string {
 	}
 	add(pageDestinations, "destination")
 	add(pagePolicies, "policy")
-	if g := m.tables[pageProblems]; g != nil {
-		parts = append(parts, fmt.Sprintf("✗%d !%d", g.worst[explain.Error], g.worst[explain.Warning]))
-	}
 	return strings.Join(parts, totalGap)
 }
 

@@ -54,7 +54,7 @@ func (p *listPage) refresh(s *shared, width, height int) {
 		p.layout = newLayout(g, width-rowPrefix, s.wide, p.from)
 		p.columnsFor = size
 	}
-	p.window.set(len(p.picked), height-noteRoom(height)-1)
+	p.window.set(len(p.picked), height-noteRoom(height)-1-len(p.lead(s, width, height)))
 	p.rememberRow()
 }
 
@@ -224,7 +224,7 @@ func (p *listPage) render(s *shared, width, height int) []string {
 		}
 		return lines
 	}
-	lines := make([]string, 0, height)
+	lines := append(make([]string, 0, height), p.lead(s, width, height)...)
 	lines = append(lines, s.theme.title.Render(p.layout.header(p.grid, p.order)))
 	now := time.Unix(s.now, 0)
 	end := min(p.window.offset+p.window.height, len(p.picked))

@@ -59,7 +59,7 @@ var limited = []screen{{"policies", "5"}, {"a service dependency", ":sdep\n/depe
 
 // watched are screens of a management cluster.
 var watched = []screen{
-	{"fleet", "1"}, {"virtual meshes", "4"}, {"changes", "6"}, {"changes, filtered", "6/failed\n"}, {"problems", "7"},
+	{"fleet", "1"}, {"virtual meshes", "4"}, {"changes", "6"}, {"changes, filtered", "6/unreach\n"}, {"problems", "7"},
 	{"a cluster that does not answer", ":cluster-3\n"}, {"the command for it", "Gc"},
 }
 

@@ -46,8 +46,8 @@ that of the Kubernetes object that it represents (reviews, reviews.bookinfo,
 reviews.bookinfo.cluster-1), or a cluster.
 
 The meshctl serve that leads records the changes of the last 24 hours, at most
-500, in ConfigMap ` + snapshot.ChangesRecord + ` of its namespace. What changed
-while none led is not in it. Who made an edit is the name that the client gave
+500, in ConfigMap ` + snapshot.ChangesRecord + ` of its namespace. What changed while
+none led is not in it. Who made an edit is the name that the client gave
 itself (kubectl get -o yaml --show-managed-fields). Of edits by hand, values
 are shown that can be no secret: numbers, times, names and hosts.`
 

@@ -69,6 +69,8 @@ type live struct {
 	checked  checked
 	// leads: a serve did when the index was made.
 	leads bool
+	// contextName is the current context of the kubeconfig; empty if there is none.
+	contextName string
 	// behind is since when clusters are not up to date; see explain.ClusterFacts.
 	behind map[string]time.Time
 }
@@ -87,6 +89,11 @@ func newLive(ctx context.Context, opts *Options) (*live, error) {
 		return nil, cmdutil.Advise(ctx, opts.factory, opts.Kube.Kubeconfig, err)
 	}
 	l := &live{config: config, opts: opts, translator: engine.New(engine.Options{}), ended: make(chan error, 1), checkups: make(chan checked), latest: &tui.Update{}}
+	if opts.factory.Contexts != nil {
+		if _, current, err := opts.factory.Contexts(opts.Kube.Kubeconfig); err == nil {
+			l.contextName = current
+		}
+	}
 	if l.lease, err = newLease(reading.Management{Config: config, Namespace: opts.Namespace}); err != nil {
 		return nil, err
 	}
@@ -356,8 +363,8 @@ func (l *live) current() *tui.Update {
 // Name implements tui.Source.
 func (l *live) Name() string {
 	name := "management cluster " + l.config.Host
-	if l.opts.Kube.Context != "" {
-		name = "context " + l.opts.Kube.Context
+	if context := cmp.Or(l.opts.Kube.Context, l.contextName); context != "" {
+		name = "context " + context
 	}
 	if l.unread != "" {
 		name += " only: " + l.unread

@@ -44,7 +44,7 @@ func (w *environment) updatesDashboard() {
 	w.t.Logf("the dashboard showed the edit %s after it was sent, %s after it was applied", time.Since(began), took)
 	assert.Less(w.t, took, shown)
 	x.Types("6")
-	x.Sees("[6 Changes]", "cluster-1", "Applied", "TrafficPolicy", "reviews-shift", "VirtualService bookinfo/reviews")
+	x.Sees("[6 Changes]", "cluster-1", "reviews in cluster-1", "6.543s")
 
 	// An edit with the dashboard itself: the editor changes a value.
 	x.Types(":policies reviews-shift\r")

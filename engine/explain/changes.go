@@ -14,7 +14,7 @@ func Changes(list snapshot.Changes, empty string) Table {
 		text("CLUSTER", 2, func(c *snapshot.Change) string { return c.Cluster }),
 		text("CHANGE", 3, func(c *snapshot.Change) string { return string(c.Kind) }),
 		sentence("WHAT", func(c *snapshot.Change) string { return subjectText(c) }),
-		{Column{Title: "BECAUSE", Priority: 1, Sentence: true}, func(c *snapshot.Change) string { return c.Because() }},
+		text("BECAUSE", 5, func(c *snapshot.Change) string { return c.Because() }),
 		number("TIMES", 4, func(c *snapshot.Change) string { return strconv.Itoa(max(c.Times, 1)) }),
 	}
 	newest := make([]snapshot.Change, len(list))
@@ -25,10 +25,8 @@ func Changes(list snapshot.Changes, empty string) Table {
 	return newTable(empty, columns, newest, func(c *snapshot.Change) Row {
 		key := timeText(c.Time) + " " + c.On.String() + " " + c.What
 		keys[key]++
-		row := Row{Key: key + " " + strconv.Itoa(keys[key]), Ref: c.On, Level: levelOfChange(c)}
-		if because := c.Because(); because != "" {
-			row.Note = "because " + because
-		}
+		// Columns have no room for all of it.
+		row := Row{Key: key + " " + strconv.Itoa(keys[key]), Ref: c.On, Level: levelOfChange(c), Note: c.Text()}
 		if c.Cluster != "" {
 			row.Clusters = []string{c.Cluster}
 		}
