@@ -60,7 +60,10 @@ func notReadReason(x *Index, c *snapshot.Cluster) string {
 		return ""
 	case onlyByAgent(x, c.Name):
 		reason := "it is reached via relay, and its agent speaks to meshctl serve only; what that has stored is used, without what users wrote there"
-		return reason + prefixed("; ", x.storedFrozenReason(c.Name))
+		if o := x.storedOutage(c.Name); o != nil {
+			reason += prefixed("; ", o.What)
+		}
+		return reason
 	}
 	return cmp.Or(c.Reason, "nothing was read from it yet")
 }
