@@ -46,6 +46,7 @@
 //	sharedaccess.go  how the policies on them restrict each other
 //	effective.go     who may call what: the answer in the Plan
 //	unidentified.go  callers that present no identity
+//	denials.go       whom a policy denies, and denialissues.go what of that a mesh cannot do
 //
 // VirtualDestinations:
 //
