@@ -7,7 +7,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -26,7 +25,7 @@ func (m Management) Changes(ctx context.Context) (snapshot.Changes, error) {
 	case apierrors.IsForbidden(err):
 		return nil, fmt.Errorf("%s: %w; a Role in the namespace that lets you get it allows it", name, err)
 	case err != nil:
-		return nil, fmt.Errorf("management cluster %s: %s: %s; check the context, and that the API server answers", m.Config.Host, name, kube.Message(err))
+		return nil, fmt.Errorf("management cluster %s: %s: %w; check the context, and that the API server answers", m.Config.Host, name, err)
 	}
 	changes, err := snapshot.ParseChanges(record.Data[snapshot.ChangesKey])
 	if err != nil {

@@ -11,8 +11,16 @@ import (
 // ChangeKind says what a Change is about.
 type ChangeKind string
 
-// The kinds of changes; those of explain.EffectKind, such as route and access, are about traffic.
+// The kinds of changes.
 const (
+	// The changes for traffic are those of explain.EffectKind, but for how much proxies hold.
+	ChangeAccess   ChangeKind = "access"
+	ChangeReach    ChangeKind = "reach"
+	ChangeRoute    ChangeKind = "route"
+	ChangeSetting  ChangeKind = "setting"
+	ChangeLocality ChangeKind = "locality"
+	ChangeHosts    ChangeKind = "hosts"
+	ChangeTrust    ChangeKind = "trust"
 	// ChangeEdited: a user created, edited or deleted an object, and that alone changed nothing for traffic.
 	ChangeEdited ChangeKind = "edited"
 	// ChangeReverted: a generated object was changed by somebody else in a cluster, and was put back.
