@@ -122,8 +122,8 @@ func without(issues, others []snapshot.Issue) []snapshot.Issue {
 	return out
 }
 
-// Text is all that differs: what is created or removed as YAML, what is changed
-// as its lines before (-) and after (+), without what only meshctl needs in them.
+// Text is all that differs, as what a difference would show: lines that come (+) and lines that go (-), without
+// what only meshctl needs in them.
 func (c *Comparison) Text() string {
 	var b strings.Builder
 	for i := range c.Clusters {
@@ -138,10 +138,12 @@ func (c *ClusterComparison) Text() string {
 	for i := range c.Objects {
 		o := &c.Objects[i]
 		before, after := withoutMarks(o.Before), withoutMarks(o.After)
-		fmt.Fprintf(&b, "# %s: %s%s\n", o.Verb(), o.Ref, o.by())
+		fmt.Fprintf(&b, "# will be %s: %s%s\n", o.Verb(), o.Ref, o.by())
 		switch {
-		case o.Verb() != "changed":
-			b.WriteString(after + before)
+		case o.Before == "":
+			marked(&b, '+', after)
+		case o.After == "":
+			marked(&b, '-', before)
 		case before == after:
 			b.WriteString("# only the names of the objects from which it follows, in its annotation\n")
 		default:
@@ -149,6 +151,14 @@ func (c *ClusterComparison) Text() string {
 		}
 	}
 	return b.String()
+}
+
+// marked writes a text with a mark before each line.
+func marked(b *bytes.Buffer, mark byte, text string) {
+	for line := range strings.Lines(text) {
+		b.WriteByte(mark)
+		b.WriteString(line)
+	}
 }
 
 // by says from which objects of users it follows.

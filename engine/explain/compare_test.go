@@ -2,6 +2,7 @@ package explain_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -42,7 +43,7 @@ func TestCompare(t *testing.T) {
 	assert.Equal(t, []snapshot.Issue{issue(snapshot.Error, "appears")}, c.NewIssues)
 	assert.Equal(t, []snapshot.Issue{issue(snapshot.Error, "fixed")}, c.FixedIssues)
 	text := c.Text()
-	assert.Contains(t, text, "# removed: VirtualService a/bookinfo/gone\n")
+	assert.Contains(t, text, "# will be removed: VirtualService a/bookinfo/gone\n")
 	assert.Contains(t, text, "host: x\n")
 	assert.Contains(t, text, "\n-  host: x\n+  host: \"y\"\n")
 
@@ -71,16 +72,16 @@ func TestCompareText(t *testing.T) {
 	}
 	none := &snapshot.Output{}
 	const head = "VirtualService a/bookinfo/reviews (by TrafficPolicy gloo-mesh/%s)\n"
-	const object = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata:\n  labels:\n    user: own\n" +
-		"  name: reviews\n  namespace: bookinfo\nspec:\n  host: x\n"
+	const object = "?apiVersion: networking.istio.io/v1\n?kind: VirtualService\n?metadata:\n?  labels:\n?    user: own\n" +
+		"?  name: reviews\n?  namespace: bookinfo\n?spec:\n?  host: x\n"
 	for name, c := range map[string]struct {
 		before, after *snapshot.Output
 		want          string
 	}{
-		"created":         {none, output("x", "p"), "# created: " + fmt.Sprintf(head, "p") + object},
-		"removed":         {output("x", "p"), none, "# removed: " + fmt.Sprintf(head, "p") + object},
-		"another policy":  {output("x", "p"), output("x", "q"), "# changed: " + fmt.Sprintf(head, "q") + "# only the names of the objects from which it follows, in its annotation\n"},
-		"another content": {output("x", "p"), output("z", "q"), "# changed: " + fmt.Sprintf(head, "q") + "@@ -6,4 +6,4 @@\n   name: reviews\n   namespace: bookinfo\n spec:\n-  host: x\n+  host: z\n"},
+		"created":         {none, output("x", "p"), "# will be created: " + fmt.Sprintf(head, "p") + strings.ReplaceAll(object, "?", "+")},
+		"removed":         {output("x", "p"), none, "# will be removed: " + fmt.Sprintf(head, "p") + strings.ReplaceAll(object, "?", "-")},
+		"another policy":  {output("x", "p"), output("x", "q"), "# will be changed: " + fmt.Sprintf(head, "q") + "# only the names of the objects from which it follows, in its annotation\n"},
+		"another content": {output("x", "p"), output("z", "q"), "# will be changed: " + fmt.Sprintf(head, "q") + "@@ -6,4 +6,4 @@\n   name: reviews\n   namespace: bookinfo\n spec:\n-  host: x\n+  host: z\n"},
 	} {
 		compared, err := explain.Compare(c.before, c.after)
 		require.NoError(t, err)

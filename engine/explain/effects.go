@@ -18,6 +18,8 @@ type EffectKind string
 const (
 	// EffectAccess: workloads may call a service that they might not before, or the other way round.
 	EffectAccess EffectKind = "access"
+	// EffectLimit: callers may ask a service for more or for less than before.
+	EffectLimit EffectKind = "limit"
 	// EffectReach: callers in a mesh have a name for a service that they did not have, or lose it.
 	EffectReach EffectKind = "reach"
 	// EffectRoute: requests go elsewhere.
@@ -46,10 +48,14 @@ type Effect struct {
 	// Before and After are what it is, or a list of workloads; empty for nothing.
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
+	// Then says what follows from it, such as "6 services without an AccessPolicy open".
+	Then string `json:"then,omitempty"`
 	// Workloads are the callers that are refused, or allowed, from now on, ascending.
 	Workloads []snapshot.Ref `json:"workloads,omitempty"`
 	// Harm: requests that were answered before are not any more.
 	Harm bool `json:"harm,omitempty"`
+	// Opens: callers are let in whom no policy names.
+	Opens bool `json:"opens,omitempty"`
 }
 
 // Text is the effect as a sentence without a period.
@@ -58,7 +64,14 @@ func (e *Effect) Text() string {
 	if len(e.From) > 0 {
 		from = " from " + meshNames(e.From)
 	}
+	if e.Then != "" {
+		whole := *e
+		whole.Then = ""
+		return whole.Text() + ": " + e.Then
+	}
 	switch {
+	case e.Kind == EffectLimit:
+		return fmt.Sprintf("%s: callers could ask for %s; now for %s", e.On.Name, orNothing(e.Before), orNothing(e.After))
 	case len(e.Workloads) > 0:
 		return fmt.Sprintf("%s: %s: %s", e.On.Name, e.What, refNames(e.Workloads))
 	case e.Before == "" && e.After == "":
@@ -71,18 +84,22 @@ func (e *Effect) Text() string {
 	return fmt.Sprintf("%s%s: %s: %s, before %s", e.On.Name, from, e.What, e.After, e.Before)
 }
 
-// Mark stands before the text of an effect: ! means that requests fail which did not before.
+// Mark stands before the text of an effect: ! means that requests fail which did not before, or that a service opens to callers
+// whom no policy names.
 func (e *Effect) Mark() string {
-	if e.Harm {
+	if e.Harm || e.Opens {
 		return "!"
 	}
 	return "-"
 }
 
-// Level is how bad it is: an error if requests fail which did not before.
+// Level is how bad it is: an error if requests fail which did not before, and a warning if a service opens.
 func (e *Effect) Level() Level {
-	if e.Harm {
+	switch {
+	case e.Harm:
 		return Error
+	case e.Opens:
+		return Warning
 	}
 	return OK
 }
@@ -100,19 +117,23 @@ func refNames(refs []snapshot.Ref) string {
 	return firstOf(names)
 }
 
-// compare orders effects: harm first, then by kind and object.
+// compare orders effects: harm first and then what opens, then by kind and object.
 func (e *Effect) compare(o *Effect) int {
 	switch {
 	case e.Harm != o.Harm && e.Harm:
 		return -1
 	case e.Harm != o.Harm:
 		return 1
+	case e.Opens != o.Opens && e.Opens:
+		return -1
+	case e.Opens != o.Opens:
+		return 1
 	}
 	return cmp.Or(cmp.Compare(e.order(), o.order()), e.On.Compare(o.On), strings.Compare(e.What, o.What), slices.CompareFunc(e.From, o.From, snapshot.Ref.Compare))
 }
 
 func (e *Effect) order() int {
-	return slices.Index([]EffectKind{EffectAccess, EffectReach, EffectRoute, EffectSetting, EffectLocality, EffectTrust, EffectHosts, EffectSize}, e.Kind)
+	return slices.Index([]EffectKind{EffectAccess, EffectLimit, EffectReach, EffectRoute, EffectSetting, EffectLocality, EffectTrust, EffectHosts, EffectSize}, e.Kind)
 }
 
 // Effects are what a change does to traffic: harm first. Both translations are of the same
@@ -137,6 +158,7 @@ func Effects(before, after *Index) []Effect {
 			e.virtualDestination(ref, was, is)
 		}
 	}
+	e.defaults()
 	e.hosts()
 	e.trust()
 	e.sizes()
@@ -172,6 +194,7 @@ func (e *effects) destination(ref snapshot.Ref, was, is *snapshot.DestinationPla
 		return
 	}
 	e.reach(ref, was, is)
+	e.openness(ref, was, is)
 	e.access(ref, was, is)
 	e.views(ref, was, is)
 	e.locality(ref, was, is)
@@ -256,7 +279,7 @@ func (e *effects) access(ref snapshot.Ref, was, is *snapshot.DestinationPlan) {
 	before, wasLimited := asked(was)
 	after, isLimited := asked(is)
 	if (wasLimited || isLimited) && before != after {
-		e.add(Effect{Kind: EffectAccess, On: ref, What: "callers may ask for", Before: before, After: after, Harm: narrowed})
+		e.add(Effect{Kind: EffectLimit, On: ref, What: "callers may ask for", Before: before, After: after, Harm: narrowed})
 	}
 }
 
@@ -282,13 +305,13 @@ func asksLess(before, after []snapshot.EffectiveRule) bool {
 	return slices.ContainsFunc(before, func(was snapshot.EffectiveRule) bool { return !rules.AnyContains(after, &was) })
 }
 
-// asked says what callers may ask for, and whether a rule limits that.
+// asked says what callers may ask for, with the callers in parentheses, and whether a rule limits that.
 func asked(d *snapshot.DestinationPlan) (text string, limited bool) {
 	add := func(rules []Rule) (parts []string) {
 		for _, r := range rules {
 			asks := r.asks()
 			limited = limited || asks != ""
-			parts = append(parts, cmp.Or(asks, "anything")+" by "+firstOf(r.Callers))
+			parts = append(parts, cmp.Or(asks, "anything")+" ("+firstOf(r.Callers)+")")
 		}
 		slices.Sort(parts)
 		return slices.Compact(parts)

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -9,6 +10,12 @@ import (
 
 // Planned is what a change of objects does: to the objects that are written, and to traffic.
 type Planned struct {
+	// Verdict is all of it in a line: how much changes, and the worst that it does.
+	Verdict string `json:"verdict"`
+	// Refused are objects that the API server would not take. Nothing else counts them.
+	Refused []Refusal `json:"refused,omitempty"`
+	// Unasked says why the API server was not asked what the objects would be, although there is one; empty if it was.
+	Unasked string `json:"unasked,omitempty"`
 	// Changes are the objects that are changed by hand, ascending by Ref.
 	Changes []PlannedChange `json:"changes"`
 	// Effects are what it does to traffic, harm first.
@@ -18,6 +25,8 @@ type Planned struct {
 	Counts []ObjectCount `json:"counts"`
 	// Notes are sentences on what could not be looked at.
 	Notes []string `json:"notes,omitempty"`
+	// Graph has the calls to the services that are concerned, before and after; nil if there are none.
+	Graph *GraphChange `json:"graph,omitempty"`
 }
 
 // PlannedChange is an object that is changed by hand.
@@ -48,7 +57,7 @@ func newPlanned(before, after *Index, changes []PlannedChange) (*Planned, error)
 	if out.Comparison.Clusters == nil {
 		out.Comparison.Clusters = []ClusterComparison{}
 	}
-	was, is := count(before.state.Output), count(after.state.Output)
+	was, is := objectsWritten(before.state.Output), objectsWritten(after.state.Output)
 	for _, c := range comparison.Clusters {
 		out.Counts = append(out.Counts, ObjectCount{Cluster: c.Cluster, Before: was[c.Cluster], After: is[c.Cluster]})
 	}
@@ -58,6 +67,8 @@ func newPlanned(before, after *Index, changes []PlannedChange) (*Planned, error)
 			out.Notes = append(out.Notes, "cluster "+c.Name+" is not watched ("+reason+"): nothing is written there until it is")
 		}
 	}
+	out.Graph = changedGraph(before, after, out.Effects)
+	out.Verdict = out.verdict()
 	return out, nil
 }
 
@@ -79,7 +90,8 @@ func (p *Planned) compareModes(before, after *Index, translate func(*snapshot.In
 	return nil
 }
 
-func count(out *snapshot.Output) map[string]int {
+// objectsWritten counts the objects of each cluster.
+func objectsWritten(out *snapshot.Output) map[string]int {
 	counts := map[string]int{}
 	for o := range out.Written {
 		counts[o.Ref.Cluster]++
@@ -102,17 +114,23 @@ const (
 )
 
 // Verbs counts the objects of a cluster by verb: "2 created, 1 changed".
-func (c *ClusterComparison) Verbs() string {
+func (c *ClusterComparison) Verbs() string { return c.counted(" created", " changed", " removed") }
+
+// ToDo counts what will be done with the objects of a cluster: "2 to create, 1 to change".
+func (c *ClusterComparison) ToDo() string { return c.counted(" to create", " to change", " to remove") }
+
+// counted counts the objects by verb, with a word for each.
+func (c *ClusterComparison) counted(created, changed, removed string) string {
 	var parts []string
-	for _, verb := range []string{"created", "changed", "removed"} {
+	for _, verb := range [][2]string{{"created", created}, {"changed", changed}, {"removed", removed}} {
 		n := 0
 		for i := range c.Objects {
-			if c.Objects[i].Verb() == verb {
+			if c.Objects[i].Verb() == verb[0] {
 				n++
 			}
 		}
 		if n > 0 {
-			parts = append(parts, numbers([]uint32{uint32(n)})+" "+verb)
+			parts = append(parts, strconv.Itoa(n)+verb[1])
 		}
 	}
 	return strings.Join(parts, ", ")

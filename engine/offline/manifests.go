@@ -25,6 +25,11 @@ func (m *Manifest) Errorf(path, format string, args ...any) error {
 	return m.at.errorf(steps(path), format, args...)
 }
 
+// At is the file and the line of a field, as of Errorf.
+func (m *Manifest) At(path string) (file string, line int) {
+	return m.at.file, m.at.line(append(append([]string(nil), m.at.path...), steps(path)...))
+}
+
 // Manifests reads the objects of the management plane in a file. Others counts the objects of other
 // kinds, which are left out. The error has one line for each mistake, which begins with the file and
 // the line.
