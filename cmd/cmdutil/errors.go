@@ -38,7 +38,8 @@ const ExitCodesHelp = `Exit codes of meshctl:
   130  interrupted by ctrl-c or SIGTERM
 
 "meshctl plan" exits with 0 if nothing would change, with 2 if something would,
-and with 1 for any error.`
+with 5 if the API server would refuse it or --fail-on says so, and with 1 for
+any error.`
 
 // ErrSilent fails a command that has already said why.
 var ErrSilent = errors.New("failed")

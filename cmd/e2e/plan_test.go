@@ -90,7 +90,9 @@ func (w *environment) plan(c change) *explain.Planned {
 	w.t.Helper()
 	args := []string{"plan", "--kubeconfig", w.kubeconfig, "--context", "cluster-1", "-o", "json"}
 	manifest := c.manifest
-	if manifest == "" {
+	if manifest != "" {
+		args = append(args, "--field-manager", "meshctl-demo") // that of apply
+	} else {
 		args, manifest = append(args, "--delete"), fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: %s, namespace: %s}\nspec: {}\n",
 			c.kind.GroupVersion(), kindsOf[c.kind.Resource], c.name, c.namespace)
 	}

@@ -18,6 +18,9 @@ import (
 	"github.com/meshctl/meshctl/engine/offline"
 )
 
+// standardInput is the name of the file -.
+const standardInput = "standard input"
+
 // read reads the files. What an API server would refuse is an error.
 func (o *Options) read(checker *admission.Checker) ([]offline.Manifest, map[schema.GroupKind]int, error) {
 	var manifests []offline.Manifest
@@ -46,7 +49,7 @@ func (o *Options) read(checker *admission.Checker) ([]offline.Manifest, map[sche
 			if err != nil {
 				return nil, nil, fmt.Errorf("reading standard input: %w", err)
 			}
-			read("standard input", data)
+			read(standardInput, data)
 			continue
 		}
 		if err := eachFile(name, read); err != nil {

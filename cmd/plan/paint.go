@@ -9,14 +9,29 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// paintText is a plan for people: what happens to traffic first, then each object.
-func paintText(p *explain.Planned, painter cmdutil.Painter) string {
+const (
+	// mostRows bounds the rows of calls, and mostNames the names in one of them.
+	mostRows  = 30
+	mostNames = 5
+)
+
+// paintText is a plan for people: the verdict, what happens to traffic, then each object. Summary ends it after the calls.
+func paintText(p *explain.Planned, painter cmdutil.Painter, summary bool) string {
 	var b strings.Builder
-	for _, c := range p.Changes {
-		fmt.Fprintf(&b, "%s %s %s/%s\n", c.Verb, c.Ref.Kind, cmdutil.Clean(c.Ref.Namespace), cmdutil.Clean(c.Ref.Name))
+	painter.Paragraph(&b, "Plan: ", "  ", cmdutil.Clean(p.Verdict)+".")
+	if len(p.Refused) > 0 || !summary && len(p.Changes) > 0 {
+		b.WriteByte('\n')
 	}
-	if p.Empty() {
-		b.WriteString("\nNothing would change.\n")
+	for _, r := range p.Refused {
+		painter.Paragraph(&b, "! ", "  ", cmdutil.Clean(fmt.Sprintf("%s would be refused: %s", named(r.Ref), r.Reason)))
+	}
+	if !summary {
+		for _, c := range p.Changes {
+			painter.Paragraph(&b, "", "  ", cmdutil.Clean(changeText(c)))
+		}
+	}
+	calls(&b, painter, p.Calls())
+	if summary || p.Empty() {
 		return b.String()
 	}
 	b.WriteString("\nWhat it does to traffic:\n")
@@ -39,14 +54,65 @@ func paintText(p *explain.Planned, painter cmdutil.Painter) string {
 	return b.String()
 }
 
-// header names a cluster, and counts what changes in it.
+// changeText says what becomes of an object in the files.
+func changeText(c explain.PlannedChange) string {
+	if c.Verb == explain.Unchanged {
+		return named(c.Ref) + " stays as it is"
+	}
+	return named(c.Ref) + " will be " + c.Verb
+}
+
+func named(ref snapshot.Ref) string {
+	return fmt.Sprintf("%s %s/%s", ref.Kind, ref.Namespace, ref.Name)
+}
+
+// calls writes who can call what no more, and who can from now on.
+func calls(b *strings.Builder, painter cmdutil.Painter, rows []explain.CallRow) {
+	if len(rows) == 0 {
+		return
+	}
+	b.WriteString("\nCalls:\n")
+	for i, row := range rows {
+		if i == mostRows {
+			fmt.Fprintf(b, "  … %d more\n", len(rows)-i)
+			return
+		}
+		painter.Paragraph(b, "  "+callWord(row)+"  ", "            ", cmdutil.Clean(names(row.From)+" → "+names(row.To)))
+	}
+}
+
+func callWord(row explain.CallRow) string {
+	if row.Lost {
+		return "! lost  "
+	}
+	return "  gained"
+}
+
+// names lists the first of some objects.
+func names(refs []snapshot.Ref) string {
+	var out []string
+	for i, ref := range refs {
+		if i == mostNames {
+			out = append(out, fmt.Sprintf("%d more", len(refs)-i))
+			break
+		}
+		if ref.Kind == snapshot.Mesh {
+			out = append(out, "callers in mesh "+ref.Name)
+			continue
+		}
+		out = append(out, ref.Name)
+	}
+	return strings.Join(out, ", ")
+}
+
+// header names a cluster, and counts what will be done in it.
 func header(p *explain.Planned, i int) string {
 	c, n := &p.Clusters[i], p.Counts[i]
 	name := c.Cluster
 	if name == "" {
 		name = "management plane"
 	}
-	return fmt.Sprintf("%s: %s; %s, before %d", name, c.Verbs(), snapshot.Count(n.After, "object"), n.Before)
+	return fmt.Sprintf("%s: %s; %s, now %d", name, c.ToDo(), snapshot.Count(n.After, "object"), n.Before)
 }
 
 func indented(text string) string {
@@ -68,69 +134,4 @@ func issues(b *strings.Builder, painter cmdutil.Painter, title string, list []sn
 			painter.Paragraph(b, "    → ", "      ", cmdutil.Clean(issue.Hint))
 		}
 	}
-}
-
-// paintMarkdown is a plan for the description of a pull request.
-func paintMarkdown(p *explain.Planned) string {
-	var b strings.Builder
-	b.WriteString("## meshctl plan\n\n")
-	for _, c := range p.Changes {
-		fmt.Fprintf(&b, "- %s %s `%s/%s`\n", c.Verb, c.Ref.Kind, c.Ref.Namespace, c.Ref.Name)
-	}
-	if p.Empty() {
-		b.WriteString("\nNothing would change.\n")
-		return cmdutil.CleanLines(b.String())
-	}
-	b.WriteString("\n### What it does to traffic\n\n")
-	if len(p.Effects) == 0 {
-		b.WriteString("Nothing.\n")
-	}
-	for i := range p.Effects {
-		before := ""
-		if p.Effects[i].Harm {
-			before = ":warning: "
-		}
-		fmt.Fprintf(&b, "- %s%s\n", before, escaped(p.Effects[i].Text()))
-	}
-	markdownIssues(&b, "New issues", p.NewIssues)
-	markdownIssues(&b, "Issues that this fixes", p.FixedIssues)
-	for _, note := range p.Notes {
-		fmt.Fprintf(&b, "\n> %s\n", escaped(note))
-	}
-	for i := range p.Clusters {
-		fmt.Fprintf(&b, "\n<details><summary>%s</summary>\n\n", escaped(header(p, i)))
-		text := p.Clusters[i].Text()
-		fence := strings.Repeat("`", max(3, longestRun(text, '`')+1))
-		fmt.Fprintf(&b, "%sdiff\n%s%s\n\n</details>\n", fence, text, fence)
-	}
-	return cmdutil.CleanLines(b.String())
-}
-
-func markdownIssues(b *strings.Builder, title string, list []snapshot.Issue) {
-	if len(list) == 0 {
-		return
-	}
-	fmt.Fprintf(b, "\n### %s\n\n", title)
-	for _, issue := range list {
-		fmt.Fprintf(b, "- **%s** %s\n", issue.Severity, escaped(issue.Summary()))
-	}
-}
-
-// escaped keeps strings of clusters from being read as Markdown or HTML.
-func escaped(text string) string {
-	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "|", `\|`, "@", "@\u200b", "#", `\#`).Replace(text)
-}
-
-// longestRun is the length of the longest run of a character.
-func longestRun(text string, char rune) (longest int) {
-	run := 0
-	for _, c := range text {
-		if c != char {
-			run = 0
-			continue
-		}
-		run++
-		longest = max(longest, run)
-	}
-	return longest
 }

@@ -19,6 +19,7 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{[]string{"-f", folder + "/management/policies.yaml", "--dir", folder}, 0},
 		{[]string{"-f", folder + "/management/policies.yaml", "--dir", folder, "--delete"}, 2},
+		{[]string{"-f", folder + "/management/policies.yaml", "--dir", folder, "--delete", "--fail-on", "access-lost"}, 5},
 		{nil, 1},
 		{[]string{"-f"}, 1},
 		{[]string{"argument"}, 1},
