@@ -31,6 +31,8 @@ type Options struct {
 	Request  explain.Request
 	// Proxy: the proxies of the pods are asked, too.
 	Proxy bool
+	// AssumeDown are names of what is assumed not to answer.
+	AssumeDown []string
 	// headers are the values of --header.
 	headers []string
 }
@@ -71,6 +73,9 @@ const example = `  # Say whether productpage may read a review, and which review
   # Compare that with what the proxies of the pods hold
   meshctl why productpage-v1 reviews GET /reviews/1 --proxy
 
+  # Who answers if another cluster does not?
+  meshctl why productpage-v1 reviews --assume-down cluster-2
+
   # A service of another cluster, by its host name, as JSON
   meshctl why productpage-v1 reviews.bookinfo.svc.cluster-2.global -o json`
 
@@ -103,8 +108,12 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	opts.Source.AddFlags(cmd)
 	opts.Source.AddClustersFlag(cmd)
 	cmd.Flags().BoolVar(&opts.Proxy, "proxy", false, "evaluate the request on what the proxies of the pods hold, too")
-	for _, file := range []string{"dir", "snapshot"} {
-		cmd.MarkFlagsMutuallyExclusive("proxy", file)
+	cmd.Flags().StringSliceVar(&opts.AssumeDown, "assume-down", nil, "`name` of a cluster, region, service, workload or SERVICE:SUBSET that is assumed not to answer, as for meshctl simulate; may be repeated")
+	_ = cmd.RegisterFlagCompletionFunc("assume-down", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return opts.Source.LossNames(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
+	})
+	for _, other := range []string{"dir", "snapshot", "assume-down"} {
+		cmd.MarkFlagsMutuallyExclusive("proxy", other)
 	}
 	cmd.Flags().StringArrayVar(&opts.headers, "header", nil, "a `header` of the request, as 'NAME: VALUE' or NAME=VALUE; may be repeated for other headers")
 	cmd.Flags().Uint32Var(&opts.Request.Port, "port", 0, "`port` of the service (default: its first one for HTTP)")
@@ -240,7 +249,7 @@ func run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	answer, err := read.Why(translator, index, from, to, o.Request)
+	answer, err := o.ask(read, translator, index, from, to)
 	if err != nil {
 		return err
 	}
@@ -263,6 +272,20 @@ func run(ctx context.Context, o *Options) error {
 		return cmdutil.ErrFindings
 	}
 	return nil
+}
+
+// ask asks for the request, with what is assumed not to answer.
+func (o *Options) ask(read *reading.Reading, translator *engine.Translator, index *explain.Index, from, to snapshot.Ref) (*explain.Why, error) {
+	losses, err := cmdutil.Losses(index, o.AssumeDown)
+	if err != nil {
+		return nil, err
+	}
+	if len(losses) == 0 {
+		return read.Why(translator, index, from, to, o.Request)
+	}
+	answer := read.Assume(index, losses).Why(from, to, o.Request)
+	explain.NoteAssumed(index, answer, losses)
+	return answer, nil
 }
 
 // askProxies adds what the proxies of the pods hold to an answer.

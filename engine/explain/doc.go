@@ -35,7 +35,10 @@
 //	                 (request.go), who lets it in (whyaccess.go), what would (whychange.go), as
 //	                 text (whypage.go); whyfind.go finds what callers mean by a name
 //	planned.go       what an edit (edit.go) does: to generated objects (compare.go), and to traffic (effects.go, with
-//	                 effectviews.go and effectsizes.go)
+//	                 effectaccess.go, effectviews.go and effectsizes.go); plannedverdict.go is it in a line
+//	graph.go         who may call what, and where requests go, to be drawn (graphtext.go)
+//	simulation.go    who answers (outageanswers.go) after an outage (outage.go), as text (simulationpage.go)
+//	exposure.go      what stands open, and what has no use
 //	checks.go        what is checked, and what follows from what else; checkup.go has the results
 //	support.go       what each kind of mesh supports of each field
 //	words.go         values as text

@@ -21,6 +21,15 @@ type gatewayLeg struct {
 // connection, and no policy holds there (Istio, builtAutoPassthroughFilterChains).
 func (q *query) throughGateways(out Outcome, d *snapshot.DestinationPlan, gateways []snapshot.GatewayPlan, decide func() []Outcome) []Outcome {
 	f := d.Federation
+	down := gatewaysDown(q.Index, gateways)
+	if f != nil && f.Limited {
+		down = cmp.Or(gatewaysDown(q.Index, q.mesh.Gateways), down)
+	}
+	if down != "" {
+		none := 0
+		out.Verdict, out.Reason, out.Endpoints = Unreachable, down, &none
+		return []Outcome{out}
+	}
 	if f == nil || !f.Limited {
 		return decide()
 	}

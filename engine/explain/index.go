@@ -41,6 +41,8 @@ type Index struct {
 	// with the reason. See Observe.
 	drifts     map[snapshot.Ref][]snapshot.Drift
 	unobserved map[string]string
+	// down are the gateways that do not answer, by assumption; see Outage.
+	down map[snapshot.Ref]bool
 	// created is when the generated objects of which age decides were.
 	created map[snapshot.Ref]time.Time
 }
