@@ -130,7 +130,12 @@ func terminal(ts *testscript.TestScript, neg bool, args []string) {
 	for _, name := range []string{"HOME", "KUBECONFIG", "TMPDIR"} {
 		program.Env = append(program.Env, name+"="+ts.Getenv(name))
 	}
-	program.Env = append(program.Env, "ACCESSIBLE=")
+	program.Env = append(program.Env, "ACCESSIBLE="+ts.Getenv("ACCESSIBLE"))
+	for _, name := range []string{"LC_ALL", "TERM"} {
+		if value := ts.Getenv(name); value != "" {
+			program.Env = append(program.Env, name+"="+value)
+		}
+	}
 	x := terminaltest.Start(t, program, cols, rows)
 	if args[1] != "-" {
 		for line := range strings.Lines(ts.ReadFile(args[1])) {

@@ -121,7 +121,7 @@ func (o *OutputFlag) Print(out io.Writer, value any, table func(io.Writer) error
 	case FormatYAML:
 		return PrintYAML(out, value)
 	}
-	return table(out)
+	return table(words(out))
 }
 
 // Painter paints text for the output; -o wide is not wrapped.

@@ -7,7 +7,7 @@ import (
 )
 
 // Painter is how text is painted for people: on a terminal it is wrapped between words and severities
-// have colours, elsewhere neither.
+// have colours, elsewhere neither unless the user asks for colours.
 type Painter struct {
 	// Width is where lines are wrapped; 0 does not wrap.
 	Width int
@@ -18,7 +18,7 @@ type Painter struct {
 // OutPainter paints for the output.
 func (s *Streams) OutPainter() Painter {
 	if !s.OutTTY {
-		return Painter{}
+		return Painter{Colour: s.Colour}
 	}
 	return Painter{Width: s.Width, Colour: s.Colour}
 }
@@ -26,7 +26,7 @@ func (s *Streams) OutPainter() Painter {
 // ErrPainter paints for the error stream.
 func (s *Streams) ErrPainter() Painter {
 	if !s.ErrTTY {
-		return Painter{}
+		return Painter{Colour: s.ErrColour}
 	}
 	return Painter{Width: s.ErrWidth, Colour: s.ErrColour}
 }

@@ -5,28 +5,32 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"k8s.io/apimachinery/pkg/util/duration"
 )
 
 // Progress tells a waiting person what goes on: a line with a spinner on a
-// terminal, plain lines elsewhere. Steps follow each other. It may be used
-// from several goroutines.
+// terminal, plain lines elsewhere and where words stay still. Steps follow each
+// other. It may be used from several goroutines.
 type Progress struct {
 	out   io.Writer
 	tty   bool
 	width int
 	frame time.Duration
 
-	mu   sync.Mutex
-	step string      // the step under way; "" if none
-	note string      // what goes on in it
-	late *time.Timer // of a step that does not show yet
-	stop chan struct{}
-	done chan struct{}
+	mu    sync.Mutex
+	step  string      // the step under way; "" if none
+	note  string      // what goes on in it
+	began time.Time   // when it began
+	late  *time.Timer // of a step that does not show yet
+	stop  chan struct{}
+	done  chan struct{}
 }
 
 // NewProgress tells on the error stream.
 func NewProgress(s *Streams) *Progress {
-	return &Progress{out: s.Err, tty: s.ErrTTY, width: max(s.ErrWidth, 20), frame: 100 * time.Millisecond}
+	return &Progress{out: s.Err, tty: s.ErrTTY && s.Style == Drawn, width: max(s.ErrWidth, 20), frame: 100 * time.Millisecond}
 }
 
 // Start ends the step before as done, if there is one, and begins another.
@@ -56,7 +60,7 @@ func (p *Progress) StartLate(step string, after time.Duration) {
 
 // begin shows a step. The caller holds the lock.
 func (p *Progress) begin(step string) {
-	p.step, p.note = Clean(step), ""
+	p.step, p.note, p.began = Clean(step), "", time.Now()
 	if !p.tty {
 		p.print(" • %s ...\n", p.step)
 		return
@@ -126,15 +130,26 @@ func (p *Progress) draw(i int) {
 	frames := []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	line := p.step
-	if p.note != "" {
-		line += ": " + p.note
+	p.print("\r\x1b[K %c %s", frames[i%len(frames)], progressLine(p.step, p.note, time.Since(p.began), p.width-4))
+}
+
+// leastStep is how much of a step stays, at least, beside a long note.
+const leastStep = 16
+
+// progressLine is a step, how far it is, and for how long it has been under way. A line that wraps could not be
+// drawn over: without room, the step is cut first, which stands there from the start, and then the end of the note.
+func progressLine(step, note string, elapsed time.Duration, width int) string {
+	took := ""
+	if elapsed >= time.Second {
+		took = " (" + duration.HumanDuration(elapsed) + ")"
 	}
-	// A line that wraps could not be drawn over.
-	if runes := []rune(line); len(runes) > p.width-4 {
-		line = string(runes[:p.width-5]) + "…"
+	width = max(width-ansi.StringWidth(took), 0)
+	if note == "" {
+		return ansi.Truncate(step, width, "…") + took
 	}
-	p.print("\r\x1b[K %c %s", frames[i%len(frames)], line)
+	note = ": " + note
+	room := max(width-ansi.StringWidth(note), min(leastStep, ansi.StringWidth(step), width))
+	return ansi.Truncate(ansi.Truncate(step, room, "…")+note, width, "…") + took
 }
 
 // print writes words about the work; that they cannot be written must not end it.

@@ -24,6 +24,8 @@ type Streams struct {
 	ErrWidth int
 	// Colour is true if Out may be painted in colour, and ErrColour if Err may.
 	Colour, ErrColour bool
+	// Style is how words for people look.
+	Style Style
 }
 
 const defaultWidth = 80
@@ -37,9 +39,10 @@ func System() *Streams {
 		ErrTTY: term.IsTerminal(int(os.Stderr.Fd())),
 		Width:  widthOf(os.Stdout), ErrWidth: widthOf(os.Stderr),
 	}
-	// https://no-color.org: any non-empty value means no.
-	colours := os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	s.Colour, s.ErrColour = s.OutTTY && colours, s.ErrTTY && colours
+	s.Colour, s.ErrColour, s.Style = isColoured(os.Getenv, s.OutTTY), isColoured(os.Getenv, s.ErrTTY), styleOf(os.Getenv)
+	if s.Style == Still {
+		s.Out, s.Err = stillOutput{os.Stdout}, stillWords{os.Stderr}
+	}
 	return s
 }
 

@@ -35,7 +35,7 @@ func TestGoldenWidths(t *testing.T) {
 	for _, width := range []int{60, 80} {
 		golden.File(t, fmt.Sprintf("testdata/destination-%d.txt", width), onTerminal(t, width, false, cmdutil.FormatTable))
 	}
-	whole := onTerminal(t, 0, true, cmdutil.FormatTable)
+	whole := onTerminal(t, 0, false, cmdutil.FormatTable)
 	golden.File(t, "../../testdata/translate/bookinfo/describe/destination-reviews-bookinfo-cluster-1.txt", whole)
 	assert.Equal(t, whole, onTerminal(t, 60, false, cmdutil.FormatWide), "-o wide is not wrapped")
 	for width := 30; width <= 300; width += 7 {
@@ -50,12 +50,15 @@ func TestGoldenWidths(t *testing.T) {
 	}
 }
 
-// TestSeveritiesHaveColours: only where colours may be used, and nothing but the colours differs.
+// TestSeveritiesHaveColours: only where colours may be used, on a terminal or because the user asks for them, and nothing
+// but the colours differs.
 func TestSeveritiesHaveColours(t *testing.T) {
 	t.Parallel()
 	plain, coloured := onTerminal(t, 80, false, cmdutil.FormatTable), onTerminal(t, 80, true, cmdutil.FormatTable)
 	assert.Regexp(t, "\x1b\\[31merror +\x1b\\[m", coloured)
 	assert.NotContains(t, plain, "\x1b")
 	assert.Equal(t, plain, ansi.Strip(coloured))
-	assert.NotContains(t, onTerminal(t, 0, true, cmdutil.FormatTable), "\x1b")
+	forced := onTerminal(t, 0, true, cmdutil.FormatTable)
+	assert.Regexp(t, "\x1b\\[31merror +\x1b\\[m", forced)
+	assert.Equal(t, onTerminal(t, 0, false, cmdutil.FormatTable), ansi.Strip(forced), "no line is wrapped")
 }

@@ -40,7 +40,7 @@ func CanAsk(s *cmdutil.Streams) bool { return s.InTTY && s.ErrTTY }
 
 // plain reports whether to ask line by line.
 func (f *Flags) plain() bool {
-	return f.Plain || os.Getenv("ACCESSIBLE") != "" || os.Getenv("TERM") == "dumb"
+	return f.Plain || cmdutil.IsPlain(os.Getenv)
 }
 
 // Prompter returns the prompter for the terminal.

@@ -67,7 +67,7 @@ func Start(t testing.TB, cmd *exec.Cmd, cols, rows int) *Terminal {
 	x.before, err = term.GetState(int(slave.Fd()))
 	require.NoError(t, err)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
-	cmd.Env = append(append(os.Environ(), "TERM=xterm-256color", "CI=", "NO_COLOR="), cmd.Env...)
+	cmd.Env = append(append(os.Environ(), "TERM=xterm-256color", "LC_ALL=C.UTF-8", "CI=", "NO_COLOR=", "CLICOLOR_FORCE="), cmd.Env...)
 	// The terminal is the one that controls the program.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	require.NoError(t, cmd.Start())
