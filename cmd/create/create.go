@@ -180,7 +180,7 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	flags.BoolVar(&o.Apply, "apply", false, "create the object in the management cluster without confirmation")
 	flags.BoolVar(&o.DryRun, "dry-run", false, "print the manifest and what it would change, without writing anything")
 	flags.StringVar(&o.Save, "save", "", "write the manifest to this `file`")
-	o.Output.AddFlag(cmd, cmdutil.FormatYAML, cmdutil.FormatJSON)
+	o.Output.AddOnly(cmd, cmdutil.FormatYAML, cmdutil.FormatJSON)
 	o.Output.Prints(cmdutil.Form{Value: cmdutil.Manifest{}})
 	o.Flags.AddFlags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("apply", "dry-run", "save")

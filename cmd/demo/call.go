@@ -83,7 +83,7 @@ What becomes of the requests does not fail the command, unless --fail or
 	}
 	cmd.MarkFlagsMutuallyExclusive("fail", "expect")
 	cmdutil.ExitCodes(cmd, cmdutil.Exit{Code: cmdutil.ExitFailure, Means: "the requests cannot be sent or, with --fail or --expect, some failed"})
-	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	opts.Output.AddOnly(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
 	opts.Output.Prints(cmdutil.Form{When: "with --watch, one for each second", Value: demo.Traffic{}})
 	return cmd
 }

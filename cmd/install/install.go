@@ -114,7 +114,7 @@ func newOptions(f *cmdutil.Factory) (*Options, *cmdutil.KubeFlags) {
 }
 
 func (o *Options) addFlags(cmd *cobra.Command, kube *cmdutil.KubeFlags) {
-	o.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	o.Output.AddOnly(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
 	kube.AddFlags(cmd)
 	usual := registration.DefaultResources()
 	flags := cmd.Flags()

@@ -91,7 +91,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 	}
-	opts.Output.AddFlag(cmd, cmdutil.FormatYAML, cmdutil.FormatJSON)
+	opts.Output.AddOnly(cmd, cmdutil.FormatYAML, cmdutil.FormatJSON)
 	cmdutil.ExitCodes(cmd, cmdutil.Exit{Code: cmdutil.ExitFindings, Means: "there is an issue of the severity of --fail-on, or a worse one"})
 	opts.Output.Prints(
 		cmdutil.Form{When: "with -o json", Value: Answer{}},

@@ -301,3 +301,8 @@ func meshStatus(mesh *discoveryv1.Mesh) MeshStatus {
 	kind, installation := snapshot.MeshType(&mesh.Spec)
 	return MeshStatus{Name: mesh.Name, Type: kind, Version: installation.Version}
 }
+
+// Object is the object that the cluster is registered as.
+func (s *ClusterStatus) Object() snapshot.Ref {
+	return snapshot.Ref{Kind: snapshot.KubernetesCluster, Name: s.Name}
+}
