@@ -86,6 +86,7 @@ func NewCmdRoot(f *cmdutil.Factory) *cobra.Command {
 	cmd.SetHelpCommand(help.NewCmd(f))
 	help.NameSchemas(cmd)
 	groupsRefuseUnknown(cmd)
+	cmdutil.AlsoOfManagement(cmd, "agent", "demo")
 	completeInBash(cmd)
 	return cmd
 }

@@ -379,7 +379,7 @@ func (l *live) Command(words string) string {
 	}
 	out := "meshctl " + words + l.kubeFlags()
 	if l.opts.Namespace != snapshot.DefaultNamespace {
-		out += " -n " + quote(l.opts.Namespace)
+		out += " --mgmt-namespace " + quote(l.opts.Namespace)
 	}
 	return out
 }
