@@ -25,6 +25,13 @@ type ListOptions struct {
 
 	management
 	Timeout time.Duration
+	Sort    cmdutil.SortFlag
+	// Watch goes on, and prints what has changed.
+	Watch bool
+
+	changes cmdutil.Changes
+	// begun: the clusters were printed once.
+	begun bool
 }
 
 const listLong = `Lists the registered clusters: whether each one answers and accepts the stored
@@ -52,7 +59,10 @@ with the cluster), stuck (what is sent is not acknowledged) or connected; of a
 cluster that is dialled, it is HEALTH. LAG-UP and LAG-DOWN are for how long
 serve does not have what the agent reports, and the agent what serve sends.
 OBJECTS, AGENT and CERTIFICATE are how many objects were reported, the agent's
-version, and how long its certificate lasts.`
+version, and how long its certificate lasts.
+
+With --watch, all clusters are asked again, and those are printed of which
+something else than a latency or an age has changed.`
 
 func newCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
 	opts := &ListOptions{Streams: f.Streams, Now: f.Now, management: management{factory: f}}
@@ -65,7 +75,10 @@ func newCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
   meshctl cluster list
 
   # Print all that is known about each cluster
-  meshctl cluster list --mgmt-context cluster-1 -o json`,
+  meshctl cluster list --mgmt-context cluster-1 -o json
+
+  # Print the names of those that do not answer
+  meshctl cluster list -o jsonpath='{.items[?(@.health=="unreachable")].name}'`,
 		Args: cmdutil.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Timeout <= 0 {
@@ -80,19 +93,30 @@ func newCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 	opts.addFlags(cmd)
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
 	opts.Output.Prints(cmdutil.Form{Value: []registration.ClusterStatus{}})
+	opts.Output.AddHeadersFlag(cmd)
+	opts.Sort.AddFlag(cmd)
+	cmdutil.AddWatchFlag(cmd, &opts.Watch)
 	cmd.Flags().DurationVar(&opts.Timeout, "timeout", registration.DefaultCheckTimeout, "how long to wait for the answer of a cluster")
 	return cmd
 }
 
 func listRun(ctx context.Context, opts *ListOptions) error {
-	mgmt, err := opts.config()
+	if !opts.Watch {
+		return opts.list(ctx, opts.Streams)
+	}
+	return cmdutil.Follow(ctx, opts.Streams, cmdutil.FollowPause, opts.list)
+}
+
+// list asks the clusters and prints them; with Watch, those that have changed.
+func (o *ListOptions) list(ctx context.Context, streams *cmdutil.Streams) error {
+	mgmt, err := o.config()
 	if err != nil {
 		return err
 	}
-	detours := cmdutil.Detours(opts.factory, opts.kubeconfig)
+	detours := cmdutil.Detours(o.factory, o.kubeconfig)
 	found, err := registration.List(ctx, registration.ListOptions{
-		MgmtConfig: mgmt, MgmtContext: opts.context, MgmtNamespace: opts.namespace,
-		Timeout: opts.Timeout, UserAgent: opts.userAgent(), Detours: detours,
+		MgmtConfig: mgmt, MgmtContext: o.context, MgmtNamespace: o.namespace,
+		Timeout: o.Timeout, UserAgent: o.userAgent(), Detours: detours,
 	})
 	if err != nil {
 		return typed(err)
@@ -103,27 +127,78 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 		}
 	}
 	for _, note := range detours.Notes() {
-		say(opts.Streams, "Note: %s.", note)
+		say(streams, "Note: %s.", note)
 	}
-	if err := opts.noteServing(ctx, mgmt); err != nil {
+	if err := o.noteServing(ctx, streams, mgmt); err != nil {
 		return err
 	}
-	return opts.Output.Print(opts.Streams.Out, found, func(out io.Writer) error {
+	if err := cmdutil.Sort(&o.Sort, found, func(s registration.ClusterStatus) any { return &s }); err != nil {
+		return err
+	}
+	if len(found) == 0 && o.Output.IsTable() {
+		say(streams, "No cluster is registered in namespace %s of %s. Register one with `meshctl cluster register`.", o.namespace, mgmt.Host)
+	}
+	return o.print(found)
+}
+
+// print prints clusters; with Watch, those that have changed since the last time, and says which are gone.
+func (o *ListOptions) print(found []registration.ClusterStatus) error {
+	changed := found
+	rows, gone := o.changes.Seen(len(found), func(i int) string { return found[i].Name }, func(i int) string { return lasting(&found[i]) })
+	if len(rows) < len(found) {
+		changed = make([]registration.ClusterStatus, len(rows))
+		for at, i := range rows {
+			changed[at] = found[i]
+		}
+	}
+	for _, name := range gone {
+		say(o.Streams, "Gone: %s", name)
+	}
+	if o.begun && len(changed) == 0 {
+		return nil
+	}
+	if separator := o.Output.Separator(); o.begun && !o.Output.IsTable() && separator != "" {
+		if _, err := io.WriteString(o.Streams.Out, separator); err != nil {
+			return err
+		}
+	}
+	o.begun = true
+	return o.Output.Print(o.Streams.Out, changed, func(out io.Writer) error {
 		if len(found) == 0 {
-			say(opts.Streams, "No cluster is registered in namespace %s of %s. Register one with `meshctl cluster register`.", opts.namespace, mgmt.Host)
 			return nil
 		}
-		if slices.ContainsFunc(found, func(s registration.ClusterStatus) bool {
-			return s.Connection != nil || s.Health == snapshot.HealthPending
-		}) {
-			return relayTable(found, opts.Now()).Print(out)
+		table := o.table(found)
+		if o.Output.NoHeaders {
+			table.Header = nil
 		}
-		return listTable(found, opts.Now()).Print(out)
+		return o.changes.Print(out, table, rows)
 	})
 }
 
+// lasting is what is known about a cluster, without what differs each time.
+func lasting(s *registration.ClusterStatus) string {
+	words := []string{s.Name, string(s.Health), string(s.Serve), s.ServeMessage, s.Server, s.Version, meshNames(s), s.Reason}
+	if s.Expires != nil {
+		words = append(words, s.Expires.String())
+	}
+	if c := s.Connection; c != nil {
+		words = append(words, string(c.Via), string(c.State), c.AgentVersion)
+	}
+	return strings.Join(words, "\x00")
+}
+
+// table lists clusters with the columns that suit the way in which they are reached.
+func (o *ListOptions) table(found []registration.ClusterStatus) *cmdutil.Table {
+	if slices.ContainsFunc(found, func(s registration.ClusterStatus) bool {
+		return s.Connection != nil || s.Health == snapshot.HealthPending
+	}) {
+		return relayTable(found, o.Now())
+	}
+	return listTable(found, o.Now())
+}
+
 // noteServing says if nothing serves: then nobody renews credentials.
-func (o *ListOptions) noteServing(ctx context.Context, mgmt *rest.Config) error {
+func (o *ListOptions) noteServing(ctx context.Context, streams *cmdutil.Streams, mgmt *rest.Config) error {
 	read, err := reading.Management{Config: mgmt, Namespace: o.namespace}.Serving()
 	if err != nil {
 		return err
@@ -135,9 +210,9 @@ func (o *ListOptions) noteServing(ctx context.Context, mgmt *rest.Config) error 
 	switch leads, since := serving.At(o.Now()); {
 	case !serving.Known || leads:
 	case since.IsZero():
-		say(o.Streams, "Note: no `meshctl serve` has a Lease: edits are not written, and credentials are not renewed.")
+		say(streams, "Note: no `meshctl serve` has a Lease: edits are not written, and credentials are not renewed.")
 	default:
-		say(o.Streams, "Note: nothing has served for %s: edits are not written, and credentials are not renewed.", duration.HumanDuration(max(o.Now().Sub(since), 0)))
+		say(streams, "Note: nothing has served for %s: edits are not written, and credentials are not renewed.", duration.HumanDuration(max(o.Now().Sub(since), 0)))
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,14 +24,20 @@ type Options struct {
 	Kind    snapshot.Kind
 	// Name of the object; empty lists all.
 	Name string
-	// Search keeps the objects whose name contains one of these.
-	Search []string
+	// List says which objects are listed, and how.
+	List ListOptions
+	// Watch goes on, and prints what has changed.
+	Watch bool
 	// Now is the clock, for ages.
 	Now func() time.Time
+
+	// pause is the least time between two readings with Watch.
+	pause time.Duration
 }
 
 // kind is a subcommand.
 type kind struct {
+	// kind is that of the objects; NoKind means all policies.
 	kind    snapshot.Kind
 	use     string
 	aliases []string
@@ -38,6 +45,25 @@ type kind struct {
 	example string
 	// one and list are of the types that are printed with and without NAME.
 	one, list any
+}
+
+// isPolicy reports whether the objects are policies, which users write in namespaces of their own.
+func (k *kind) isPolicy() bool {
+	return k.kind == snapshot.NoKind || slices.Contains(explain.PolicyKinds(), k.kind)
+}
+
+// forms are what is printed.
+func (k *kind) forms() []cmdutil.Form {
+	list := cmdutil.Form{When: "without NAME", Value: k.list}
+	if k.kind != snapshot.NoKind {
+		return []cmdutil.Form{{When: "with NAME", Value: k.one}, list}
+	}
+	return []cmdutil.Form{
+		{When: "with NAME of a TrafficPolicy or AccessPolicy", Value: k.one},
+		{When: "with NAME of a VirtualDestination", Value: explain.VirtualDestination{}},
+		{When: "with NAME of a ServiceDependency", Value: explain.ServiceDependency{}},
+		list,
+	}
 }
 
 func kinds() []kind {
@@ -96,6 +122,12 @@ func kinds() []kind {
 			"productpage-calls",
 			explain.Policy{}, []explain.PolicyItem{},
 		},
+		{
+			snapshot.NoKind, "policies", []string{"policy"},
+			"Policies of all kinds together; NAME finds its kind",
+			"reviews-shift",
+			explain.Policy{}, []explain.PolicyItem{},
+		},
 	}
 }
 
@@ -115,7 +147,16 @@ reviews.bookinfo.cluster-1.
 
 Without NAME, all objects of the kind are listed; -o json and -o yaml print a
 summary and the issues of each one. If a terminal is too narrow for all
-columns, the less important ones are left out; -o wide prints all of them.`
+columns, the less important ones are left out; -o wide prints all of them.
+
+The other formats of kubectl take what -o json prints: -o name, and jsonpath=,
+custom-columns= and go-template=, or the same with -file= and the path of a file.
+The objects of a list are .items, as in -o jsonpath='{.items[*].ref.name}'. With
+--watch, a list goes on with the objects that change, and one object is printed
+again when it changes; --dir reads the folder again.
+
+Policies are those of all namespaces unless -n chooses one; there, the namespace
+of the management plane is --mgmt-namespace.`
 
 // NewCmd returns the command; runF replaces the run of every subcommand in tests.
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
@@ -156,7 +197,7 @@ func completeAliases(_ *cobra.Command, args []string, typed string) ([]string, c
 }
 
 func newCmdKind(f *cmdutil.Factory, k kind, runF func(context.Context, *Options) error) *cobra.Command {
-	opts := &Options{Streams: f.Streams, Kind: k.kind, Now: f.Now}
+	opts := &Options{Streams: f.Streams, Kind: k.kind, Now: f.Now, pause: cmdutil.FollowPause}
 	opts.Source.Factory = f
 	cmd := &cobra.Command{
 		Use:     k.use + " [NAME]",
@@ -172,8 +213,10 @@ func newCmdKind(f *cmdutil.Factory, k kind, runF func(context.Context, *Options)
 			if len(args) > 0 {
 				opts.Name = args[0]
 			}
-			if opts.Name != "" && len(opts.Search) > 0 {
-				return cmdutil.FlagErrorf("NAME and --search cannot be used together")
+			if opts.Name != "" {
+				if err := onlyOfLists(cmd); err != nil {
+					return err
+				}
 			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
@@ -184,18 +227,28 @@ func newCmdKind(f *cmdutil.Factory, k kind, runF func(context.Context, *Options)
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return opts.Source.Names(cmd.Context(), opts.Kind), cobra.ShellCompDirectiveNoFileComp
+			kinds := []snapshot.Kind{opts.Kind}
+			if opts.Kind == snapshot.NoKind {
+				kinds = explain.PolicyKinds()
+			}
+			return opts.Source.Names(cmd.Context(), kinds...), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatWide, cmdutil.FormatJSON, cmdutil.FormatYAML)
-	opts.Output.Prints(cmdutil.Form{When: "with NAME", Value: k.one}, cmdutil.Form{When: "without NAME", Value: k.list})
-	opts.Source.AddFlags(cmd)
+	opts.Output.Prints(k.forms()...)
+	opts.addSourceFlags(cmd, &k)
 	opts.Source.AddClustersFlag(cmd)
-	cmd.Flags().StringSliceVarP(&opts.Search, "search", "s", nil, "list only objects whose name contains this `text`; may be repeated")
+	opts.List.addFlags(cmd, &k)
+	opts.Output.AddHeadersFlag(cmd)
+	cmdutil.AddWatchFlag(cmd, &opts.Watch)
+	cmd.MarkFlagsMutuallyExclusive("watch", "snapshot")
 	return cmd
 }
 
 func describeRun(ctx context.Context, opts *Options) error {
+	if opts.Watch {
+		return watch(ctx, opts)
+	}
 	index, err := opts.ask(ctx)
 	if err != nil {
 		return err
@@ -203,23 +256,51 @@ func describeRun(ctx context.Context, opts *Options) error {
 	if opts.Name == "" {
 		return list(opts, index)
 	}
-	ref, err := cmdutil.Pick(index, opts.Kind, opts.Name)
+	answer, err := opts.describe(index)
 	if err != nil {
 		return err
+	}
+	return opts.print(index, answer)
+}
+
+// describe answers the question about one object.
+func (o *Options) describe(index *explain.Index) (explain.Description, error) {
+	ref, err := o.pick(index)
+	if err != nil {
+		return nil, err
 	}
 	answer := index.Describe(ref)
 	if vm, ok := answer.(*explain.VirtualMesh); ok {
 		if vm.Modes, err = explain.FederationSizes(index, ref, engine.Translate); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if f := opts.Output.Format; f == cmdutil.FormatJSON || f == cmdutil.FormatYAML {
-		sayNotRead(opts, index)
+	return answer, nil
+}
+
+// pick finds the object that the name means.
+func (o *Options) pick(index *explain.Index) (snapshot.Ref, error) {
+	if o.Kind != snapshot.NoKind && o.List.Namespace == "" {
+		return cmdutil.Pick(index, o.Kind, o.Name)
 	}
-	return opts.Output.Print(opts.Streams.Out, answer, func(out io.Writer) error {
+	kinds, about, word := explain.PolicyKinds(), "policy", "policies"
+	if o.Kind != snapshot.NoKind {
+		kinds, about = []snapshot.Kind{o.Kind}, strings.ToLower(o.Kind.String())
+		word = about
+	}
+	return cmdutil.PickPolicy(index, kinds, about, o.Name, o.List.Namespace, "list all with: meshctl describe "+word)
+}
+
+// print prints the answer about one object.
+func (o *Options) print(index *explain.Index, answer explain.Description) error {
+	// Of text, it is the first line.
+	if f := o.Output.Format; f != cmdutil.FormatTable && f != cmdutil.FormatWide {
+		sayNotRead(o, index)
+	}
+	return o.Output.Print(o.Streams.Out, answer, func(out io.Writer) error {
 		page := answer.Page()
 		page.NotRead = index.NotRead()
-		return cmdutil.PrintPage(out, opts.Output.Painter(opts.Streams), page)
+		return cmdutil.PrintPage(out, o.Output.Painter(o.Streams), page)
 	})
 }
 

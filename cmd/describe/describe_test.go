@@ -20,7 +20,7 @@ func TestNewCmd(t *testing.T) {
 	}{
 		"destination":                      {want: Options{Kind: snapshot.Destination, Source: cmdutil.Source{Namespace: "gloo-mesh"}}},
 		"tt reviews -n mesh":               {want: Options{Kind: snapshot.Destination, Name: "reviews", Source: cmdutil.Source{Namespace: "mesh"}}},
-		"meshes -s a,b -s c":               {want: Options{Kind: snapshot.Mesh, Search: []string{"a", "b", "c"}, Source: cmdutil.Source{Namespace: "gloo-mesh"}}},
+		"meshes -s a,b -s c":               {want: Options{Kind: snapshot.Mesh, List: ListOptions{Search: []string{"a", "b", "c"}}, Source: cmdutil.Source{Namespace: "gloo-mesh"}}},
 		"vmesh --kubecontext x":            {want: Options{Kind: snapshot.VirtualMesh, Source: cmdutil.Source{Namespace: "gloo-mesh", Kube: cmdutil.KubeFlags{Context: "x"}}}},
 		"workload w --dir d -o json":       {want: Options{Kind: snapshot.Workload, Name: "w", Source: cmdutil.Source{Dir: "d", Namespace: "gloo-mesh"}}},
 		"mesh a b":                         {wantErr: "unexpected argument"},
@@ -47,7 +47,7 @@ func TestNewCmd(t *testing.T) {
 			assert.Equal(t, c.want.Source, got.Source)
 			assert.Equal(t, c.want.Kind, got.Kind)
 			assert.Equal(t, c.want.Name, got.Name)
-			assert.Equal(t, c.want.Search, got.Search)
+			assert.Equal(t, c.want.List.Search, got.List.Search)
 		})
 	}
 }
@@ -96,7 +96,7 @@ func TestDescribeRunNothing(t *testing.T) {
 		{cmdutil.FormatYAML, "[]\n", ""},
 	} {
 		streams, _, out, errs := cmdutil.TestStreams()
-		opts := &Options{Streams: streams, Kind: snapshot.Mesh, Search: []string{"nothing"}, Source: cmdutil.Source{Dir: "../../testdata/translate/bookinfo/in"}, Now: noon}
+		opts := &Options{Streams: streams, Kind: snapshot.Mesh, List: ListOptions{Search: []string{"nothing"}}, Source: cmdutil.Source{Dir: "../../testdata/translate/bookinfo/in"}, Now: noon}
 		opts.Output.Format = c.format
 		require.NoError(t, describeRun(t.Context(), opts))
 		assert.Equal(t, c.out, out.String())

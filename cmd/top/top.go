@@ -116,6 +116,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatWide, cmdutil.FormatJSON, cmdutil.FormatYAML)
 	opts.Output.Prints(cmdutil.Form{Value: traffic.Report{}})
 	cmdutil.ExitCodes(cmd, cmdutil.Exit{Code: cmdutil.ExitFindings, Means: "with --fail-below: less succeeds, or nothing was counted"})
+	opts.Output.AddHeadersFlag(cmd)
 	opts.Source.AddClusterFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&opts.Server, "server", "", "`URL` of the metrics of meshctl serve (default: the pod that leads, by port-forward)")
@@ -184,15 +185,11 @@ func (o *Options) ask(ctx context.Context) (*traffic.Report, error) {
 
 // print prints a report. On a terminal, one that is watched takes the place of the one before.
 func (o *Options) print(report *traffic.Report, first bool) error {
-	if o.Watch && o.Streams.OutTTY && (o.Output.Format == cmdutil.FormatTable || o.Output.Format == cmdutil.FormatWide) {
+	if o.Watch && o.Streams.OutTTY && o.Output.IsTable() {
 		if _, err := io.WriteString(o.Streams.Out, "\x1b[H\x1b[2J"); err != nil {
 			return err
 		}
-	} else if !first && o.Output.Format != cmdutil.FormatJSON {
-		separator := "\n"
-		if o.Output.Format == cmdutil.FormatYAML {
-			separator = "---\n"
-		}
+	} else if separator := o.Output.Separator(); !first && separator != "" {
 		if _, err := io.WriteString(o.Streams.Out, separator); err != nil {
 			return err
 		}
@@ -200,7 +197,11 @@ func (o *Options) print(report *traffic.Report, first bool) error {
 	return o.Output.Print(o.Streams.Out, report, func(out io.Writer) error {
 		table := explain.Traffic(report, o.Query.By)
 		if len(table.Rows) > 0 {
-			if err := cmdutil.FitTable(o.Streams, o.Output.Format, table, o.Now()).Print(out); err != nil {
+			fitted := cmdutil.FitTable(o.Streams, o.Output.Format, table, o.Now())
+			if o.Output.NoHeaders {
+				fitted.Header = nil
+			}
+			if err := fitted.Print(out); err != nil {
 				return err
 			}
 		} else {

@@ -61,6 +61,11 @@ func Kinds() []snapshot.Kind {
 	return kinds
 }
 
+// PolicyKinds are the kinds of the objects that Policies lists, in its order.
+func PolicyKinds() []snapshot.Kind {
+	return []snapshot.Kind{snapshot.TrafficPolicy, snapshot.AccessPolicy, snapshot.VirtualDestination, snapshot.ServiceDependency}
+}
+
 // Refs lists all objects of a kind, ascending.
 func (x *Index) Refs(kind snapshot.Kind) []snapshot.Ref {
 	if k, ok := x.kinds[kind]; ok {
