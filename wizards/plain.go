@@ -78,6 +78,36 @@ func (p *Plain) read(q Question) (string, error) {
 	return text, err
 }
 
+// errAgain asks the question again.
+var errAgain = errors.New("again")
+
+// readNumbers is read of an answer in numbers, for which words can be typed, too.
+func (p *Plain) readNumbers(q Question, options []Option) (string, error) {
+	text, err := p.read(q)
+	if err != nil {
+		return "", err
+	}
+	switch word := strings.ToLower(strings.TrimSpace(text)); {
+	case word == "?":
+		p.list(q, options)
+		return "", errAgain
+	case word == "quit":
+		return "", ErrInterrupted
+	case word == "back" && q.Back:
+		return "", ErrBack
+	}
+	return text, nil
+}
+
+// notANumber says what else can be typed.
+func (p *Plain) notANumber(q Question, text string, n int) {
+	words := "? for the list, or quit"
+	if q.Back {
+		words = "? for the list, back, or quit"
+	}
+	p.Say(fmt.Sprintf("%q is not a number from 1 to %d; type one, %s.\n", clean(text), n, words))
+}
+
 func (p *Plain) line() (string, error) {
 	select {
 	case <-p.ctx.Done():
@@ -117,17 +147,19 @@ func (p *Plain) Select(q Question, options []Option, preset string) (string, err
 	p.list(q, options)
 	for {
 		p.Say("Number" + hint(q, strconv.Itoa(at+1)) + ": ")
-		text, err := p.read(q)
-		if err != nil {
+		text, err := p.readNumbers(q, options)
+		switch {
+		case errors.Is(err, errAgain):
+			continue
+		case err != nil:
 			return "", err
-		}
-		if text == "" {
+		case text == "":
 			return options[at].Value, nil
 		}
 		if n, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && n >= 1 && n <= len(options) {
 			return options[n-1].Value, nil
 		}
-		p.Say(fmt.Sprintf("%q is not a number from 1 to %d.\n", clean(text), len(options)))
+		p.notANumber(q, text, len(options))
 	}
 }
 
@@ -149,8 +181,11 @@ func (p *Plain) MultiSelect(q Question, options []Option, preset []string) ([]st
 	p.list(q, options)
 	for {
 		p.Say("Numbers, separated by commas" + hint(q, empty) + ": ")
-		text, err := p.read(q)
-		if err != nil {
+		text, err := p.readNumbers(q, options)
+		switch {
+		case errors.Is(err, errAgain):
+			continue
+		case err != nil:
 			return nil, err
 		}
 		switch strings.TrimSpace(text) {
@@ -161,7 +196,7 @@ func (p *Plain) MultiSelect(q Question, options []Option, preset []string) ([]st
 		}
 		selected, bad := parseNumbers(text, len(options))
 		if bad != "" {
-			p.Say(fmt.Sprintf("%q is not a number from 1 to %d.\n", clean(bad), len(options)))
+			p.notANumber(q, bad, len(options))
 			continue
 		}
 		var out []string

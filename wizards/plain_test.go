@@ -23,7 +23,32 @@ func TestPlainPresetOfSeveral(t *testing.T) {
 		assert.Equal(t, want, got)
 	}
 	assert.Contains(t, out.String(), "(empty for 1,3, 0 for none)")
-	assert.Contains(t, out.String(), `"4" is not a number from 1 to 3.`)
+	assert.Contains(t, out.String(), `"4" is not a number from 1 to 3; type one, ? for the list, or quit.`)
+}
+
+// TestPlainWords: where numbers are asked for, words do what keys do elsewhere.
+func TestPlainWords(t *testing.T) {
+	t.Parallel()
+	options := []wizards.Option{{Value: "a"}, {Value: "b"}}
+	q := wizards.Question{Text: "Which?", Back: true}
+	for answers, want := range map[string]error{"?\n2\n": nil, "Back\n": wizards.ErrBack, " quit\n": wizards.ErrInterrupted} {
+		var out bytes.Buffer
+		got, err := wizards.NewPlain(t.Context(), strings.NewReader(answers), &out).Select(q, options, "")
+		require.ErrorIs(t, err, want)
+		several, err := wizards.NewPlain(t.Context(), strings.NewReader(answers), &out).MultiSelect(q, options, nil)
+		require.ErrorIs(t, err, want)
+		if want == nil {
+			assert.Equal(t, "b", got)
+			assert.Equal(t, []string{"b"}, several)
+			assert.Equal(t, 4, strings.Count(out.String(), "  2. b\n"), "each list is shown again")
+		}
+	}
+	var out bytes.Buffer
+	q.Back = false
+	got, err := wizards.NewPlain(t.Context(), strings.NewReader("back\n1\n"), &out).Select(q, options, "")
+	require.NoError(t, err)
+	assert.Equal(t, "a", got)
+	assert.Contains(t, out.String(), `"back" is not a number from 1 to 2; type one, ? for the list, or quit.`)
 }
 
 func TestEditor(t *testing.T) {

@@ -346,7 +346,7 @@ func TestPlain(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "good", line)
 	assert.Contains(t, out.String(), "One? [spec.x]\n  1. a\n  2. b\n  3. the ?[31mthird\n")
-	assert.Contains(t, out.String(), `"9" is not a number from 1 to 3.`)
+	assert.Contains(t, out.String(), `"9" is not a number from 1 to 3; type one, `)
 	assert.Contains(t, out.String(), "not that\n")
 	assert.NotContains(t, out.String(), "\x1b")
 	_, err = p.Select(wizards.Question{Text: "One?"}, options, "")
