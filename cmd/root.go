@@ -31,7 +31,10 @@ import (
 const rootLong = `meshctl manages many service meshes in many clusters as one: it discovers them,
 joins them into a VirtualMesh, makes services reachable across clusters, and
 translates TrafficPolicies and AccessPolicies into the configuration of each
-mesh.`
+mesh.
+
+Marks are ASCII, and nothing moves, if ACCESSIBLE is set, TERM is dumb or the
+locale is not UTF-8. NO_COLOR leaves out colours; CLICOLOR_FORCE=1 asks for them.`
 
 const rootExample = `  # Look at a recorded fleet, without any cluster
   meshctl demo show

@@ -169,6 +169,6 @@ func TestNewCmdList(t *testing.T) {
 	assert.Equal(t, "gloo-mesh", got.namespace)
 
 	require.ErrorContains(t, execute(t, newCmdList(f, run), "name"), "takes no arguments")
-	require.ErrorContains(t, execute(t, newCmdList(f, run), "-o", "xml"), "must be one of table, json, yaml, wide, name, jsonpath=")
+	require.ErrorContains(t, execute(t, newCmdList(f, run), "-o", "xml"), "must be one of table, wide, json, yaml, name, jsonpath=")
 	require.ErrorContains(t, execute(t, newCmdList(f, run), "--timeout", "0s"), "--timeout")
 }

@@ -94,7 +94,7 @@ func newCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
 	opts.Output.Prints(cmdutil.Form{Value: []registration.ClusterStatus{}})
 	opts.Output.AddHeadersFlag(cmd)
-	opts.Sort.AddFlag(cmd)
+	opts.Sort.AddFlag(cmd, ".health")
 	cmdutil.AddWatchFlag(cmd, &opts.Watch)
 	cmd.Flags().DurationVar(&opts.Timeout, "timeout", registration.DefaultCheckTimeout, "how long to wait for the answer of a cluster")
 	return cmd

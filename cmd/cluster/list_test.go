@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -44,4 +45,42 @@ cluster-6   unregistered   -       -       -         -              -         - 
 `, out.String())
 	head, _, _ := strings.Cut(out.String(), "\n")
 	assert.LessOrEqual(t, len(head), 100)
+}
+
+// TestListAgain: with --watch, clusters are printed again when something but a latency has changed, and without titles.
+func TestListAgain(t *testing.T) {
+	t.Parallel()
+	streams, _, out, errs := cmdutil.TestStreams()
+	o := &ListOptions{Streams: streams, Now: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }}
+	o.Output.Format = cmdutil.FormatTable
+	one := registration.ClusterStatus{Name: "cluster-1", Health: snapshot.Healthy, Version: "v1.36.3", Latency: time.Millisecond}
+	two := registration.ClusterStatus{Name: "cluster-2", Health: snapshot.Healthy, Version: "v1.36.3", Latency: time.Millisecond}
+	for _, step := range []struct {
+		change func()
+		found  int
+		out    string
+		errs   string
+	}{
+		{func() {}, 2, `\ANAME +HEALTH .*\ncluster-1 +healthy .*\ncluster-2 +healthy .*\n\z`, ""},
+		{func() { one.Latency = time.Second }, 2, `\A\z`, ""},
+		{func() { two.Health, two.Reason = snapshot.HealthUnreachable, "no route" }, 2, `\Acluster-2 +unreachable .* no route\n\z`, ""},
+		{func() {}, 1, `\A\z`, "Gone: cluster-2\n"},
+	} {
+		step.change()
+		out.Reset()
+		errs.Reset()
+		require.NoError(t, o.print([]registration.ClusterStatus{one, two}[:step.found]))
+		assert.Regexp(t, step.out, out.String())
+		assert.Equal(t, step.errs, errs.String())
+	}
+
+	o = &ListOptions{Streams: streams, Now: o.Now}
+	cmd := newCmdList(cmdutil.NewFactory(streams), nil)
+	output, ok := cmd.Flags().Lookup("output").Value.(*cmdutil.OutputFlag)
+	require.True(t, ok)
+	require.NoError(t, output.Set("name"))
+	o.Output = *output
+	out.Reset()
+	require.NoError(t, o.print([]registration.ClusterStatus{one, two}))
+	assert.Equal(t, "kubernetescluster.multicluster.solo.io/cluster-1\nkubernetescluster.multicluster.solo.io/cluster-2\n", out.String())
 }

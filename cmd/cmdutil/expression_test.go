@@ -116,7 +116,7 @@ func TestExpressionMistakes(t *testing.T) {
 		{"custom-columns=NAME:.nam", things(), `there is no field "nam"`},
 		{"go-template={{.a", things(), "is no template"},
 		{"go-template={{index . 9}}", things(), "-o json shows what there is"},
-		{"xml", things(), "must be one of table, json, yaml, wide, name, jsonpath=, custom-columns=, go-template="},
+		{"xml", things(), "must be one of table, wide, json, yaml, name, jsonpath=, custom-columns=, go-template="},
 	} {
 		got, err := printed(t, c.format, false, c.value)
 		require.ErrorContains(t, err, c.want, c.format)

@@ -53,6 +53,9 @@ func refField(t reflect.Type) []int {
 
 // refOf is the object that a value is about; zero if it is about none.
 func refOf(v reflect.Value) snapshot.Ref {
+	if v.CanAddr() {
+		v = v.Addr() // for methods of pointers
+	}
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		if named, ok := v.Interface().(Named); ok {
 			return named.Object()

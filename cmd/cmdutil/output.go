@@ -100,8 +100,8 @@ func bare(t reflect.Type) reflect.Type {
 // the other formats of kubectl.
 func (o *OutputFlag) AddFlag(cmd *cobra.Command, formats ...Format) {
 	o.more = slices.Contains(formats, FormatJSON)
-	if o.more && slices.Contains(formats, FormatTable) && !slices.Contains(formats, FormatWide) {
-		formats = append(slices.Clone(formats), FormatWide)
+	if at := slices.Index(formats, FormatTable); o.more && at >= 0 && !slices.Contains(formats, FormatWide) {
+		formats = slices.Insert(slices.Clone(formats), at+1, FormatWide)
 	}
 	o.add(cmd, formats)
 }

@@ -14,9 +14,9 @@ import (
 // SortFlag is the flag --sort-by: a path to a field of what -o json prints of an object.
 type SortFlag struct{ path *jsonPath }
 
-// AddFlag adds --sort-by to cmd.
-func (s *SortFlag) AddFlag(cmd *cobra.Command) {
-	cmd.Flags().Var(s, "sort-by", "sort by the field at this `path` in -o json, such as .ref.name")
+// AddFlag adds --sort-by to cmd; the example is a path.
+func (s *SortFlag) AddFlag(cmd *cobra.Command, example string) {
+	cmd.Flags().Var(s, "sort-by", "sort by the field at this `path` in -o json, such as "+example)
 	_ = cmd.RegisterFlagCompletionFunc("sort-by", cobra.NoFileCompletions)
 }
 

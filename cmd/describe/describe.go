@@ -150,10 +150,10 @@ summary and the issues of each one. If a terminal is too narrow for all
 columns, the less important ones are left out; -o wide prints all of them.
 
 The other formats of kubectl take what -o json prints: -o name, and jsonpath=,
-custom-columns= and go-template=, or the same with -file= and the path of a file.
-The objects of a list are .items, as in -o jsonpath='{.items[*].ref.name}'. With
---watch, a list goes on with the objects that change, and one object is printed
-again when it changes; --dir reads the folder again.
+custom-columns= and go-template=, or the same with -file= and the path of a
+file. The objects of a list are .items, as in -o jsonpath='{.items[*].ref.name}'.
+With --watch, a list goes on with the objects that change, and one object is
+printed again when it changes; --dir reads the folder again.
 
 Policies are those of all namespaces unless -n chooses one; there, the namespace
 of the management plane is --mgmt-namespace.`
@@ -173,7 +173,13 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
   meshctl describe destinations -s rev -o json
 
   # List the meshes in a folder of manifests
-  meshctl describe mesh --dir ./manifests`,
+  meshctl describe mesh --dir ./manifests
+
+  # Follow all policies line by line, as in a pipe or with a screen reader
+  meshctl describe policies --watch
+
+  # Print the policies that are not in force everywhere, and why
+  meshctl describe policies -o custom-columns=NAME:.ref.name,STATE:.state,WHY:.issues[*].code`,
 	}
 	for _, k := range kinds() {
 		cmd.AddCommand(newCmdKind(f, k, runF))

@@ -24,7 +24,7 @@ var ofLists = []string{"search", "selector", "sort-by", "all-namespaces", "no-he
 func (l *ListOptions) addFlags(cmd *cobra.Command, k *kind) {
 	flags := cmd.Flags()
 	flags.StringSliceVarP(&l.Search, "search", "s", nil, "list only objects whose name contains this `text`; may be repeated")
-	l.Sort.AddFlag(cmd)
+	l.Sort.AddFlag(cmd, ".ref.name")
 	if k.kind != snapshot.KubernetesCluster { // registering does not copy labels of users
 		l.Selector.AddFlag(cmd)
 	}
