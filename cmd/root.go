@@ -34,7 +34,8 @@ translates TrafficPolicies and AccessPolicies into the configuration of each
 mesh.
 
 Marks are ASCII, and nothing moves, if ACCESSIBLE is set, TERM is dumb or the
-locale is not UTF-8. NO_COLOR leaves out colours; CLICOLOR_FORCE=1 asks for them.`
+locale is not UTF-8. NO_COLOR leaves out colours, CLICOLOR_FORCE=1 asks for
+them.`
 
 const rootExample = `  # Look at a recorded fleet, without any cluster
   meshctl demo show

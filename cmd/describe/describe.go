@@ -151,9 +151,9 @@ columns, the less important ones are left out; -o wide prints all of them.
 
 The other formats of kubectl take what -o json prints: -o name, and jsonpath=,
 custom-columns= and go-template=, or the same with -file= and the path of a
-file. The objects of a list are .items, as in -o jsonpath='{.items[*].ref.name}'.
-With --watch, a list goes on with the objects that change, and one object is
-printed again when it changes; --dir reads the folder again.
+file. The objects of a list are .items: -o jsonpath='{.items[*].ref.name}'. With
+--watch, a list goes on with the objects that change, and one object is printed
+again when it changes; --dir reads the folder again.
 
 Policies are those of all namespaces unless -n chooses one; there, the namespace
 of the management plane is --mgmt-namespace.`
