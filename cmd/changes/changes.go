@@ -195,7 +195,7 @@ func (o *Options) empty(all snapshot.Changes) string {
 			short, _, _ := strings.Cut(all[i].Called, ".")
 			names = append(names, all[i].On.Name, all[i].Cluster, short)
 		}
-		if similar := cmdutil.Similar(o.Name, names); similar != "" {
+		if similar := snapshot.Nearest(o.Name, names); similar != "" {
 			return text + "; did you mean " + cmdutil.Clean(similar) + "?"
 		}
 	}

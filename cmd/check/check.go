@@ -301,8 +301,25 @@ func (o *Options) paint(out io.Writer, c *explain.Checkup) error {
 	if o.Output.Format != formatShort {
 		fmt.Fprintf(&b, "\n%s\n", c.Summary())
 	}
-	_, err := io.WriteString(out, b.String())
-	return err
+	if _, err := io.WriteString(out, b.String()); err != nil {
+		return err
+	}
+	if o.Output.Format != formatShort {
+		cmdutil.SayExplained(o.Streams, codesOf(c))
+	}
+	return nil
+}
+
+// codesOf are the codes of what is not as it should be.
+func codesOf(c *explain.Checkup) (codes []snapshot.Code) {
+	for i := range c.Categories {
+		for _, check := range c.Categories[i].Checks {
+			if check.Result == explain.CheckFailure || check.Result == explain.CheckWarning {
+				codes = append(codes, check.Code)
+			}
+		}
+	}
+	return codes
 }
 
 // groups are the checks of a category that are printed: those about one object together, where its first one is; each by itself for

@@ -46,9 +46,9 @@ func Args(names ...string) cobra.PositionalArgs {
 
 // UnknownCommand is the error for a word that is not a command below parent. It
 // suggests a similar one, or that which other programs have under this name; help
-// topics count only if topics is true.
-func UnknownCommand(parent *cobra.Command, word string, topics bool) error {
-	var known []string
+// topics count only if topics is true. More are other words that would do.
+func UnknownCommand(parent *cobra.Command, word string, topics bool, more ...string) error {
+	known := slices.Clone(more)
 	meant := ""
 	for _, c := range parent.Commands() {
 		if c.IsAvailableCommand() || topics && c.IsAdditionalHelpTopicCommand() {

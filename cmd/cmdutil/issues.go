@@ -3,6 +3,7 @@ package cmdutil
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/meshctl/meshctl/engine/explain"
@@ -71,6 +72,39 @@ func (p Painter) Numbered(b *strings.Builder, indent string, n int, text, hint s
 	rest := indent + strings.Repeat(" ", len(number))
 	p.Paragraph(b, indent+number, rest, text)
 	p.hint(b, rest, hint)
+}
+
+// maxCodesNamed bounds the codes that SayExplained names.
+const maxCodesNamed = 3
+
+// SayExplained names, below a list of issues for people, the command that explains their codes. It says nothing
+// without codes; the empty code is none.
+func SayExplained(s *Streams, codes []snapshot.Code) {
+	var names []string
+	for _, code := range codes {
+		if code != "" && !slices.Contains(names, string(code)) {
+			names = append(names, string(code))
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	more := ""
+	if n := len(names) - maxCodesNamed; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	var b strings.Builder
+	s.ErrPainter().Paragraph(&b, "", "  ", Clean("\"meshctl help CODE\" explains an issue: "+strings.Join(names[:min(len(names), maxCodesNamed)], ", ")+more))
+	_, _ = io.WriteString(s.Err, b.String())
+}
+
+// CodesOf are the codes of issues, in the order given.
+func CodesOf(issues []snapshot.Issue) []snapshot.Code {
+	codes := make([]snapshot.Code, len(issues))
+	for i := range issues {
+		codes[i] = issues[i].Code
+	}
+	return codes
 }
 
 // CountIssues says how many issues of each severity there are: "1 error, 2 warnings".

@@ -178,7 +178,7 @@ func fieldAt(name string, t reflect.Type, list bool) (reflect.Type, error) {
 	}
 	slices.Sort(names)
 	hint := "there is: " + strings.Join(names, ", ")
-	if similar := Similar(name, names); similar != "" {
+	if similar := snapshot.Nearest(name, names); similar != "" {
 		hint = "did you mean " + similar + "? " + hint
 	}
 	return nil, fmt.Errorf("there is no field %q; %s", name, hint)

@@ -41,7 +41,7 @@ func lossName(l *explain.Loss) string {
 // lossNotFound says what there is instead.
 func lossNotFound(index *explain.Index, name string) error {
 	names := lossNames(index)
-	if word := Similar(name, names); word != "" {
+	if word := snapshot.Nearest(name, names); word != "" {
 		return NotFoundErrorf("%q is nothing that can be lost; did you mean %s?", name, word)
 	}
 	return NotFoundErrorf("%q is nothing that can be lost: no cluster, region, service, workload or SERVICE:SUBSET has this name; meshctl describe clusters, destinations and workloads list them", name)

@@ -36,7 +36,7 @@ func PickPolicy(index *explain.Index, kinds []snapshot.Kind, about, name, namesp
 	case len(other) > 0:
 		return snapshot.Ref{}, NotFoundErrorf("%s %q not found%s; there is: %s", about, name, where, listed(other))
 	}
-	if similar := Similar(name, names); similar != "" {
+	if similar := snapshot.Nearest(name, names); similar != "" {
 		hint = "did you mean " + similar + "?"
 	}
 	return snapshot.Ref{}, NotFoundErrorf("%s %q not found%s; %s", about, name, where, hint)

@@ -306,7 +306,11 @@ func (o *Options) print(index *explain.Index, answer explain.Description) error 
 	return o.Output.Print(o.Streams.Out, answer, func(out io.Writer) error {
 		page := answer.Page()
 		page.NotRead = index.NotRead()
-		return cmdutil.PrintPage(out, o.Output.Painter(o.Streams), page)
+		if err := cmdutil.PrintPage(out, o.Output.Painter(o.Streams), page); err != nil {
+			return err
+		}
+		cmdutil.SayExplained(o.Streams, cmdutil.CodesOf(page.Issues))
+		return nil
 	})
 }
 

@@ -62,13 +62,18 @@ func problemsRun(ctx context.Context, opts *Options) error {
 		}
 		painter := opts.Output.Painter(opts.Streams)
 		if opts.Output.Format == cmdutil.FormatWide {
-			return cmdutil.PrintIssues(out, painter, "", issues)
-		}
-		groups, passing := explain.GroupIssues(index, issues)
-		if err := cmdutil.PrintIssueGroups(out, painter, groups); err != nil || passing == 0 {
+			err := cmdutil.PrintIssues(out, painter, "", issues)
+			cmdutil.SayExplained(opts.Streams, cmdutil.CodesOf(issues))
 			return err
 		}
-		_, err := fmt.Fprintln(opts.Streams.Err, "and "+explain.PassingText(passing)+": -o wide")
-		return err
+		groups, passing := explain.GroupIssues(index, issues)
+		if err := cmdutil.PrintIssueGroups(out, painter, groups); err != nil {
+			return err
+		}
+		if passing > 0 {
+			cmdutil.Say(opts.Streams, "and %s: -o wide", explain.PassingText(passing))
+		}
+		cmdutil.SayExplained(opts.Streams, cmdutil.CodesOf(issues))
+		return nil
 	})
 }

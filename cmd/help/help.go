@@ -6,6 +6,7 @@
 //   - gitops.go: the topic gitops, and the files that it prints
 //   - glossary.go: the rows of the topic glossary
 //   - differences.go: the rows of the topic gloo-mesh, which differences.yaml has
+//   - codes.go: the pages of codes of issues, and the rows of the topic codes, which codes.yaml has
 package help
 
 import (
@@ -22,7 +23,7 @@ const (
 	formatMarkdown cmdutil.Format = "markdown"
 )
 
-const long = `Prints the help of a command, or a help topic.
+const long = `Prints the help of a command, a help topic, or what the code of an issue means.
 
 A topic with many rows can be searched: words after its name print only the
 rows that contain all of these words. After "schema" they are a command, and
@@ -35,6 +36,9 @@ const example = `  # Show the help of a command
   meshctl help meshes
   meshctl help meshes retries
 
+  # Say what an issue means, how it comes about, and what to do
+  meshctl help FieldConflict
+
   # Print a topic as Markdown
   meshctl help gloo-mesh -o markdown
 
@@ -45,7 +49,7 @@ const example = `  # Show the help of a command
 func NewCmd(f *cmdutil.Factory) *cobra.Command {
 	output := cmdutil.OutputFlag{}
 	cmd := &cobra.Command{
-		Use:     "help [COMMAND | TOPIC [WORD...]]",
+		Use:     "help [COMMAND | CODE | TOPIC [WORD...]]",
 		Short:   "Show the help of a command or a topic",
 		Long:    long,
 		Example: example,
@@ -67,12 +71,17 @@ func NewCmd(f *cmdutil.Factory) *cobra.Command {
 					return t.print(f.Streams, args[1:], output.Format)
 				}
 			}
-			if cmd.Flags().Changed("output") {
-				return cmdutil.FlagErrorf("--output needs a help topic: %s", strings.Join(topicNames(), ", "))
-			}
 			found, rest, err := cmd.Root().Find(args)
+			if isCommand := err == nil && len(rest) == 0; !isCommand && len(args) == 1 {
+				if code, theme := codeOf(args[0]); code != nil {
+					return code.print(f.Streams, theme, output.Format)
+				}
+			}
+			if cmd.Flags().Changed("output") {
+				return cmdutil.FlagErrorf("--output needs a help topic or the code of an issue: %s", strings.Join(topicNames(), ", "))
+			}
 			if err != nil || len(rest) > 0 {
-				return cmdutil.UnknownCommand(found, append(rest, args...)[0], true)
+				return cmdutil.UnknownCommand(found, append(rest, args...)[0], true, moreWords(args)...)
 			}
 			found.InitDefaultHelpFlag()
 			return found.Help()
@@ -83,8 +92,16 @@ func NewCmd(f *cmdutil.Factory) *cobra.Command {
 	return cmd
 }
 
-// complete offers the commands and topics below the ones that are typed.
-func complete(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+// moreWords are what the first word may be beside commands and topics.
+func moreWords(args []string) []string {
+	if len(args) == 1 {
+		return codeNames()
+	}
+	return nil
+}
+
+// complete offers the commands and topics below the ones that are typed, and codes of issues.
+func complete(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 && args[0] == SchemaTopic {
 		return completeSchema(cmd.Root(), args[1:]), cobra.ShellCompDirectiveNoFileComp
 	}
@@ -94,6 +111,9 @@ func complete(cmd *cobra.Command, args []string, _ string) ([]string, cobra.Shel
 		}
 	}
 	var names []string
+	if len(args) == 0 {
+		names = completeCodes(typed)
+	}
 	if found, rest, err := cmd.Root().Find(args); err == nil && len(rest) == 0 {
 		for _, c := range found.Commands() {
 			if c.IsAvailableCommand() || c.IsAdditionalHelpTopicCommand() {

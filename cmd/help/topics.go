@@ -100,6 +100,10 @@ spec.withdrawals.gracePeriod of the Settings.
 
 func topics() []topic {
 	return []topic{
+		{
+			name: CodesTopic, short: "What the codes of issues mean",
+			intro: codesIntro, header: []string{"Code", "Severity", "Meaning"}, sections: codeSections,
+		},
 		{name: "exit-codes", short: "What the exit codes mean", intro: cmdutil.ExitCodesHelp},
 		{name: "federation", short: "Which services a mesh imports, and what declares that", intro: federationIntro},
 		gitopsTopic(),

@@ -224,7 +224,12 @@ func (o *Options) print(planned *explain.Planned, manifests []offline.Manifest) 
 		default:
 			text = paintText(planned, o.Streams.OutPainter(), o.Summary)
 		}
-		_, err := io.WriteString(out, text)
-		return err
+		if _, err := io.WriteString(out, text); err != nil {
+			return err
+		}
+		if o.Output.Format == cmdutil.FormatText {
+			cmdutil.SayExplained(o.Streams, cmdutil.CodesOf(slices.Concat(planned.NewIssues, planned.FixedIssues)))
+		}
+		return nil
 	})
 }

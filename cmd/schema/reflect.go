@@ -30,6 +30,10 @@ func (s *sources) schema(command string, forms []cmdutil.Form) *jsonschema.Schem
 		all = append(all, one)
 	}
 	out := all[0]
+	if issue, found := definitions[nameOf(reflect.TypeFor[snapshot.Issue]())]; found { // it has a MarshalJSON
+		issue.Properties.Set("help", &jsonschema.Schema{Type: "string", Description: "Help is the command that explains the code."})
+		issue.Required = append(issue.Required, "help")
+	}
 	if len(all) > 1 {
 		out = &jsonschema.Schema{AnyOf: all}
 	} else if out.Title != "" {

@@ -182,6 +182,7 @@ func tell(s *cmdutil.Streams, objects int, output *snapshot.Output, issues []sna
 	if err := cmdutil.PrintIssues(s.Err, s.ErrPainter(), "", issues); err != nil {
 		return err
 	}
+	cmdutil.SayExplained(s, cmdutil.CodesOf(issues))
 	frozen := ""
 	if len(output.Frozen) > 0 {
 		frozen = "; unreachable: " + strings.Join(output.Frozen, ", ")

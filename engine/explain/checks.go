@@ -96,7 +96,7 @@ func (k *checks) take(to *CheckCategory, about func(*snapshot.Issue) bool) (prob
 		}
 		check := Check{
 			ID: strings.ToLower(string(issue.Code)) + "/" + strings.ReplaceAll(issue.Object(), " ", "/"), Description: issue.Object(), Result: result, Message: issue.Message, Hint: issue.Hint,
-			Code: issue.Code, InForce: inForceText(k.index, issue.Ref),
+			Code: issue.Code, Help: issue.Code.Help(), InForce: inForceText(k.index, issue.Ref),
 		}
 		if issue.Ref != (snapshot.Ref{}) {
 			check.Object = &issue.Ref

@@ -55,6 +55,8 @@ type Check struct {
 	Hint string `json:"hint,omitempty"`
 	// Code is that of the issue that it is about, and On its object; if it is about one.
 	Code snapshot.Code `json:"code,omitempty"`
+	// Help is the command that explains the code.
+	Help string        `json:"help,omitempty"`
 	On   *snapshot.Ref `json:"on,omitempty"`
 	// Object is the one that the issue is to be mended on, Target the one on which it matters, if that is another, and InForce says on
 	// how many of its targets the object is in force: "in force on 0 of 2".

@@ -2,6 +2,8 @@ package explain
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -14,9 +16,25 @@ import (
 // Problem is an issue in a list, with since when it is there.
 type Problem struct {
 	snapshot.Issue
+	// Help is the command that explains the code.
+	Help string `json:"help"`
 	// Since is since when the object is not ready, as the server dated it in status.conditions; zero if that is
 	// not known, or if the object is ready and the issue is a warning.
 	Since time.Time `json:"since,omitzero"`
+}
+
+// MarshalJSON implements json.Marshaler: that of the issue knows no Since.
+func (p Problem) MarshalJSON() ([]byte, error) {
+	type fields snapshot.Issue
+	data, err := json.Marshal(struct {
+		fields
+		Help  string    `json:"help"`
+		Since time.Time `json:"since,omitzero"`
+	}{fields(p.Issue), p.Help, p.Since})
+	if err != nil {
+		return nil, fmt.Errorf("problem %s: write as JSON: %w", p.Code, err)
+	}
+	return data, nil
 }
 
 // ProblemList lists all issues, worst first, and of one severity the newest first. Those that nobody has dated come last.
@@ -24,7 +42,7 @@ func ProblemList(x *Index) []Problem {
 	issues := x.Issues()
 	out := make([]Problem, len(issues))
 	for i, issue := range issues {
-		out[i] = Problem{Issue: issue, Since: issueSince(x, &issue)}
+		out[i] = Problem{Issue: issue, Help: issue.Code.Help(), Since: issueSince(x, &issue)}
 	}
 	slices.SortStableFunc(out, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(b.Severity, a.Severity), b.Since.Compare(a.Since))

@@ -32,6 +32,9 @@ type result struct {
 
 const issuesFile = "issues.yaml"
 
+// plainIssue is an issue without the command that explains its code: that follows from the code.
+type plainIssue snapshot.Issue
+
 // translate gives all that follows from a folder, in the order of the golden files.
 func translate(t *testing.T, in fs.FS) []result {
 	t.Helper()
@@ -66,7 +69,7 @@ func resultsOf(t *testing.T, in *snapshot.Input, issues []snapshot.Issue) []resu
 	issues = append(issues, output.Issues...)
 	slices.SortFunc(issues, snapshot.Issue.Compare)
 	for _, issue := range issues {
-		text, err := snapshot.YAML([]snapshot.Issue{issue})
+		text, err := snapshot.YAML([]plainIssue{plainIssue(issue)})
 		key := fmt.Sprintf("issue %s of %s: %s", issue.Code, issue.Ref, issue.Text())
 		if issue.Target != (snapshot.Ref{}) {
 			key += " (" + issue.Target.String() + ")"

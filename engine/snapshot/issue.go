@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,6 +26,9 @@ func (s Severity) String() string { return [...]string{"info", "warning", "error
 // Code names a class of issues; codes are listed in codes.go and never reused.
 type Code string
 
+// Help is the command that explains the code.
+func (c Code) Help() string { return "meshctl help " + string(c) }
+
 // Issue is one thing that a person should know. Statuses, describe, check, the
 // dashboard and the goldens all show the same issues.
 type Issue struct {
@@ -44,6 +48,20 @@ type Issue struct {
 	Message string `json:"message"`
 	// Hint is the next step, as a sentence.
 	Hint string `json:"hint,omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler: the fields of the issue, and help, which is the command that explains
+// its code.
+func (i Issue) MarshalJSON() ([]byte, error) {
+	type fields Issue
+	data, err := json.Marshal(struct {
+		fields
+		Help string `json:"help"`
+	}{fields(i), i.Code.Help()})
+	if err != nil {
+		return nil, fmt.Errorf("issue %s: write as JSON: %w", i.Code, err)
+	}
+	return data, nil
 }
 
 // Errorf makes an issue because of which something is not in force. It has no object

@@ -94,8 +94,6 @@ const (
 	RelayComparing Code = "RelayComparing"
 	// RelayBlocked: what is sent is not acknowledged.
 	RelayBlocked Code = "RelayBlocked"
-	// RelayCertificateEnds: the certificate of the agent ends soon.
-	RelayCertificateEnds Code = "RelayCertificateEnds"
 )
 
 // RelayStuckHint is the next step where what is sent between the hub and an agent does not arrive.

@@ -46,8 +46,9 @@ func TestIssues(t *testing.T) {
 	data, err := snapshot.YAML(issues)
 	require.NoError(t, err)
 	var back []snapshot.Issue
-	require.NoError(t, yaml.UnmarshalStrict(data, &back))
+	require.NoError(t, yaml.Unmarshal(data, &back))
 	assert.Equal(t, issues, back)
+	assert.Contains(t, string(data), "help: meshctl help FieldInvalid\n")
 	assert.Equal(t, "TrafficPolicy a/b: m (FieldInvalid)", issues[0].Summary())
 	assert.Equal(t, "TrafficPolicy a/b on c: m (FieldInvalid)", issues[0].On(issues[0].Ref, issues[1].Target).Summary())
 	assert.Equal(t, "m (WriteFailed)", snapshot.Issue{Code: snapshot.WriteFailed, Message: "m"}.Summary())
