@@ -1,13 +1,9 @@
 package translate
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path"
 
 	"sigs.k8s.io/yaml"
 
@@ -86,15 +82,10 @@ func asJSON(data []byte, err error) ([]byte, error) {
 	return yaml.YAMLToJSON(data)
 }
 
-// mark is the first line of the files that writeFolder writes, by which it
-// knows the ones of an earlier run.
-const mark = "# Written by meshctl translate; the next run replaces it.\n"
-
 // statusesFile has the statuses.
 const statusesFile = "statuses.yaml"
 
-// writeFolder writes a file for each cluster and kind, and removes the files of
-// an earlier run that have no successor.
+// writeFolder writes a file for each cluster and kind.
 func writeFolder(dir string, objects []*snapshot.Object, statuses []*snapshot.Status) error {
 	files, err := offline.Files(&snapshot.Output{Parts: snapshot.ListOf([]*snapshot.Part{{Objects: objects}})})
 	if err != nil {
@@ -105,49 +96,5 @@ func writeFolder(dir string, objects []*snapshot.Object, statuses []*snapshot.St
 			return err
 		}
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("write to %s: %w", dir, err)
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return fmt.Errorf("write to %s: %w", dir, err)
-	}
-	defer func() { _ = root.Close() }()
-	for name, data := range files {
-		if err := writeFile(root, name, data); err != nil {
-			return fmt.Errorf("write to %s: %w", dir, err)
-		}
-	}
-	if err := removeOrphans(root, files); err != nil {
-		return fmt.Errorf("tidy %s: %w", dir, err)
-	}
-	return nil
-}
-
-// writeFile writes one file, unless it would replace one that is not ours.
-func writeFile(root *os.Root, name string, data []byte) error {
-	if old, err := root.ReadFile(name); err == nil && !bytes.HasPrefix(old, []byte(mark)) {
-		return fmt.Errorf("%s exists and was not written by this command; choose another folder or remove it", name)
-	}
-	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
-		return err
-	}
-	return root.WriteFile(name, append([]byte(mark), data...), 0o644)
-}
-
-// removeOrphans removes the files that bear the mark and are not among files.
-func removeOrphans(root *os.Root, files map[string][]byte) error {
-	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || path.Ext(name) != ".yaml" {
-			return err
-		}
-		if _, wanted := files[name]; wanted {
-			return nil
-		}
-		data, err := root.ReadFile(name)
-		if err != nil || !bytes.HasPrefix(data, []byte(mark)) {
-			return err
-		}
-		return root.Remove(name)
-	})
+	return cmdutil.WriteFolder(dir, "translate", files)
 }

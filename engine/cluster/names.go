@@ -40,10 +40,10 @@ const (
 	LifetimeAnnotation = "registration.multicluster.solo.io/token-lifetime"
 	// ReleaseAnnotation, on a KubernetesCluster, is the code of the withdrawal that an
 	// administrator lets pass there.
-	ReleaseAnnotation = "registration.multicluster.solo.io/release-withdrawal"
+	ReleaseAnnotation = snapshot.ReleaseAnnotation
 	// VerifyAnnotation, on a KubernetesCluster, is a word of at most MaxVerifyRequest bytes with which an administrator asks serve to compare
 	// what it has of the cluster with what its agent and the cluster itself have. The answer is in the status, with the same word.
-	VerifyAnnotation = "registration.multicluster.solo.io/verify-relay"
+	VerifyAnnotation = snapshot.VerifyAnnotation
 )
 
 // MaxVerifyRequest is the greatest length of what VerifyAnnotation is, in bytes.

@@ -5,7 +5,7 @@
 // tells what is new.
 //
 //   - input.go: Input, Cluster, Management; objects.go finds, lists, adds and
-//     removes their objects
+//     removes their objects; byusers.go says which of them users write
 //   - objectlist.go: which list of an Input holds which kind
 //   - kind.go: the kinds, with what Kubernetes calls them; ref.go names one object
 //   - discovered.go: what discovery finds in a cluster

@@ -1,0 +1,33 @@
+package snapshot
+
+import (
+	"slices"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+)
+
+// Annotations of a KubernetesCluster by which an administrator asks for something once.
+const (
+	// ReleaseAnnotation is the code of the withdrawal that may pass.
+	ReleaseAnnotation = "registration.multicluster.solo.io/release-withdrawal"
+	// VerifyAnnotation is a word with which a comparison of what an agent has is asked for.
+	VerifyAnnotation = "registration.multicluster.solo.io/verify-relay"
+)
+
+// requests are the annotations that ask for something once, or decide about what was found at the time.
+var requests = []string{
+	ReleaseAnnotation, VerifyAnnotation, TrustRotateAnnotation, TrustRootAnnotation, TrustAcceptAnnotation, TrustLeaveOutAnnotation,
+}
+
+// IsRequest reports whether an annotation asks for something once, or decides about what was found at the time: it must not
+// be repeated later, or elsewhere.
+func IsRequest(annotation string) bool { return slices.Contains(requests, annotation) }
+
+// WrittenByUsers reports whether users write an object of the management plane: all kinds that meshctl only reads, and
+// services outside of the clusters.
+func WrittenByUsers(kind Kind, object APIObject) bool {
+	if destination, ok := object.(*discoveryv1.Destination); ok {
+		return destination.Spec.ExternalService != nil
+	}
+	return kind.Info().Access&Write == 0
+}
