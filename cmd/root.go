@@ -26,6 +26,7 @@ import (
 	"github.com/meshctl/meshctl/cmd/translate"
 	"github.com/meshctl/meshctl/cmd/trust"
 	"github.com/meshctl/meshctl/cmd/version"
+	"github.com/meshctl/meshctl/cmd/wait"
 	"github.com/meshctl/meshctl/cmd/why"
 )
 
@@ -84,7 +85,7 @@ func NewCmdRoot(f *cmdutil.Factory) *cobra.Command {
 		}
 	}
 	add("try", demo.NewCmd(f, nil))
-	add("inspect", dashboard.NewCmd(f, nil), describe.NewCmd(f, nil), why.NewCmd(f, nil), check.NewCmd(f, nil), changes.NewCmd(f, nil), top.NewCmd(f, nil), plan.NewCmd(f, nil), simulate.NewCmd(f, nil), graph.NewCmd(f, nil), translate.NewCmd(f, nil), export.NewCmd(f, nil), debug.NewCmd(f, nil))
+	add("inspect", dashboard.NewCmd(f, nil), describe.NewCmd(f, nil), why.NewCmd(f, nil), check.NewCmd(f, nil), changes.NewCmd(f, nil), top.NewCmd(f, nil), plan.NewCmd(f, nil), simulate.NewCmd(f, nil), graph.NewCmd(f, nil), translate.NewCmd(f, nil), wait.NewCmd(f, nil), export.NewCmd(f, nil), debug.NewCmd(f, nil))
 	add("manage", initialize.NewCmd(f, nil), install.NewCmd(f, nil), install.NewUpgradeCmd(f, nil), install.NewUninstallCmd(f, nil), cluster.NewCmd(f), mesh.NewCmd(f), trust.NewCmd(f), create.NewCmd(f, nil), serve.NewCmd(f, nil), agent.NewCmd(f, nil))
 	add("", version.NewCmd(f, nil))
 	add("", help.NewTopics()...)

@@ -33,9 +33,10 @@ const ExitCodesHelp = `Exit codes of meshctl:
   3    the object, file or folder does not exist
   4    a cluster cannot be reached, or the kubeconfig does not say how
   5    success, but problems were found (meshctl check; meshctl translate
-       --fail-on), the request is not allowed (meshctl why), not all of
-       what was created is in force (meshctl create, meshctl init), or
-       something has no backup (meshctl simulate)
+       --fail-on), the request is not allowed (meshctl why), the object was
+       rejected (meshctl wait), not all of what was created is in force
+       (meshctl create, meshctl init), or something has no backup
+       (meshctl simulate)
   130  interrupted by ctrl-c or SIGTERM
 
 "meshctl plan" exits with 0 if nothing would change, with 2 if something would,
