@@ -41,7 +41,8 @@ const ExitCodesHelp = `Exit codes of meshctl:
 
 "meshctl plan" exits with 0 if nothing would change, with 2 if something would,
 with 5 if the API server would refuse it or --fail-on says so, and with 1 for
-any error.`
+any error; "meshctl debug diff" likewise, with 0 if nothing differs, and 2 if
+something does.`
 
 // ErrSilent fails a command that has already said why.
 var ErrSilent = errors.New("failed")

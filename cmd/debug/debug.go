@@ -1,4 +1,7 @@
 // Package debug is the command `meshctl debug`: what helps to find out why something went wrong.
+//
+//   - debug.go: the command, and debug snapshot
+//   - diff.go: debug diff
 package debug
 
 import (
@@ -44,13 +47,16 @@ the settings of meshes.`
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "debug",
-		Short: "Record what meshctl works on",
+		Short: "Record what meshctl works on, and compare recordings",
 		Long:  "Helps to find out why something went wrong.",
 		Example: `  # Record what there is, and look at it elsewhere
   meshctl debug snapshot -o snapshot.zip
-  meshctl dashboard --snapshot snapshot.zip`,
+  meshctl dashboard --snapshot snapshot.zip
+
+  # Say what has changed since then
+  meshctl debug diff snapshot.zip`,
 	}
-	cmd.AddCommand(newCmdSnapshot(f, runF))
+	cmd.AddCommand(newCmdSnapshot(f, runF), newCmdDiff(f, nil))
 	return cmd
 }
 

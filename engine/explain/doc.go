@@ -39,6 +39,7 @@
 //	graph.go         who may call what, and where requests go, to be drawn (graphtext.go)
 //	simulation.go    who answers (outageanswers.go) after an outage (outage.go), as text (simulationpage.go)
 //	exposure.go      what stands open, and what has no use
+//	delta.go         what differs between two recordings, and what that does to traffic
 //	checks.go        what is checked, and what follows from what else; checkup.go has the results
 //	support.go       what each kind of mesh supports of each field
 //	words.go         values as text

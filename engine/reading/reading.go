@@ -16,6 +16,7 @@
 //   - management.go: from a management cluster
 //   - live.go: from all clusters, or from those that the user may read
 //   - changes.go: what the server recorded of what changed
+//   - delta.go: what differs between two readings
 //   - serving.go: who serves, and how the clusters differ from what serve would write
 //   - settled.go: what became of an object that was written
 package reading
