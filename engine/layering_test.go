@@ -51,7 +51,7 @@ var floors = []floor{
 	{packages: []string{"engine/relay/hub", "engine/relay/agent", "engine/relay/relaytest"}},
 	{packages: []string{"engine/cluster"}},
 	{packages: []string{"engine/registration"}},
-	{packages: []string{"engine/check"}},
+	{packages: []string{"engine/bundle", "engine/check"}},
 	{packages: []string{"engine/serve"}},
 	{packages: []string{"engine/reading"}},
 	{packages: []string{"tui", "wizards", "demo"}},

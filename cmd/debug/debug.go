@@ -1,6 +1,7 @@
 // Package debug is the command `meshctl debug`: what helps to find out why something went wrong.
 //
 //   - debug.go: the command, and debug snapshot
+//   - bundle.go: debug bundle
 //   - diff.go: debug diff
 package debug
 
@@ -53,10 +54,13 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
   meshctl debug snapshot -o snapshot.zip
   meshctl dashboard --snapshot snapshot.zip
 
+  # Collect what support needs, with logs
+  meshctl debug bundle -o bundle.zip
+
   # Say what has changed since then
   meshctl debug diff snapshot.zip`,
 	}
-	cmd.AddCommand(newCmdSnapshot(f, runF), newCmdDiff(f, nil))
+	cmd.AddCommand(newCmdSnapshot(f, runF), newCmdBundle(f, nil), newCmdDiff(f, nil))
 	return cmd
 }
 

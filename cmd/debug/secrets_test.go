@@ -94,6 +94,23 @@ spec:
         livenessProbe: {httpGet: {path: /, port: 80, httpHeaders: [{name: Authorization, value: PLANTED-3f9c}]}}
 ---
 apiVersion: v1
+kind: ServiceAccount
+metadata: {name: default, namespace: gloo-mesh}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: meshctl-0, namespace: gloo-mesh, labels: {app.kubernetes.io/name: meshctl}, annotations: {team/token: PLANTED-3f9c}}
+spec:
+  containers: [{name: serve, image: meshctl, env: [{name: PASSWORD, value: PLANTED-3f9c}], args: [serve, PLANTED-3f9c]}]
+---
+apiVersion: v1
+kind: Event
+metadata: {name: meshctl-0.1, namespace: gloo-mesh}
+involvedObject: {kind: Pod, namespace: gloo-mesh, name: meshctl-0}
+reason: Failed
+message: "the server answered https://admin:PLANTED-3f9c@db.example.com/: password=PLANTED-3f9c is wrong"
+---
+apiVersion: v1
 kind: Pod
 metadata: {name: reviews-v1-x, namespace: bookinfo, labels: {app: reviews}, annotations: {kubectl.kubernetes.io/last-applied-configuration: PLANTED-3f9c}}
 spec:
@@ -114,9 +131,9 @@ metadata: {name: patient, namespace: gloo-mesh, annotations: {kubectl.kubernetes
 spec: {policy: {requestTimeout: 1s}}
 `
 
-// TestSnapshotHasNoSecret: what is recorded of a cluster has none of what users put where secrets are
+// TestRecordingHasNoSecret: what is recorded of a cluster has none of what users put where secrets are
 // put, and not the credential with which it was read.
-func TestSnapshotHasNoSecret(t *testing.T) {
+func TestRecordingHasNoSecret(t *testing.T) {
 	t.Parallel()
 	config, err := sandboxtest.APIServers(t, 1)[0].Config()
 	require.NoError(t, err)
@@ -129,19 +146,44 @@ func TestSnapshotHasNoSecret(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, credential.Token)
 
-	streams, _, _, said := cmdutil.TestStreams()
+	for command, more := range map[string][]string{
+		"snapshot": nil,
+		"bundle":   {".support/collected.yaml", ".support/check.json", ".support/versions.yaml", ".support/management/pods.yaml", "README.txt"},
+	} {
+		texts, said := recorded(t, config, command)
+		require.Contains(t, texts["cluster-1/deployment.json"], "reviews-v1", "it was read")
+		require.Contains(t, texts["cluster-1/configmap.json"], "trustDomain: cluster.local")
+		require.Contains(t, texts["cluster-1/service.json"], `"name":"reviews"`)
+		require.Contains(t, texts["cluster-1/pod.json"], "reviews-v1-x")
+		for _, name := range more {
+			require.Contains(t, texts, name)
+		}
+		for name, text := range texts {
+			for what, secret := range map[string]string{"planted": planted, "the credential": credential.Token} {
+				assert.NotContains(t, text, secret, "%s: %s in %s", command, what, name)
+				assert.NotContains(t, text, base64.StdEncoding.EncodeToString([]byte(secret)), "%s: %s in %s", command, what, name)
+			}
+		}
+		assert.NotContains(t, said, credential.Token)
+	}
+}
+
+// recorded are the files that a command of meshctl debug records of a cluster, by name, and what it says.
+func recorded(t *testing.T, config *rest.Config, command string) (texts map[string]string, said string) {
+	t.Helper()
+	streams, _, _, errs := cmdutil.TestStreams()
 	factory := cmdutil.NewFactory(streams)
 	factory.Config = func(string, string) (*rest.Config, error) { return rest.CopyConfig(config), nil }
 	factory.Contexts = nil
-	file := filepath.Join(t.TempDir(), "snapshot.zip")
+	file := filepath.Join(t.TempDir(), "recorded.zip")
 	cmd := NewCmd(factory, nil)
-	cmd.SetArgs([]string{"snapshot", "-o", file})
-	require.NoError(t, cmd.ExecuteContext(t.Context()), said.String())
+	cmd.SetArgs([]string{command, "-o", file})
+	require.NoError(t, cmd.ExecuteContext(t.Context()), errs.String())
 
 	archive, err := zip.OpenReader(file)
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, archive.Close()) }()
-	texts := map[string]string{}
+	texts = map[string]string{}
 	for _, f := range archive.File {
 		r, err := f.Open()
 		require.NoError(t, err)
@@ -150,15 +192,5 @@ func TestSnapshotHasNoSecret(t *testing.T) {
 		require.NoError(t, r.Close())
 		texts[f.Name] = string(data)
 	}
-	require.Contains(t, texts["cluster-1/deployment.json"], "reviews-v1", "it was read")
-	require.Contains(t, texts["cluster-1/configmap.json"], "trustDomain: cluster.local")
-	require.Contains(t, texts["cluster-1/service.json"], `"name":"reviews"`)
-	require.Contains(t, texts["cluster-1/pod.json"], "reviews-v1-x")
-	for name, text := range texts {
-		for what, secret := range map[string]string{"planted": planted, "the credential": credential.Token} {
-			assert.NotContains(t, text, secret, "%s in %s", what, name)
-			assert.NotContains(t, text, base64.StdEncoding.EncodeToString([]byte(secret)), "%s in %s", what, name)
-		}
-	}
-	assert.NotContains(t, said.String(), credential.Token)
+	return texts, errs.String()
 }

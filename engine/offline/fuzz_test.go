@@ -44,6 +44,7 @@ func FuzzReadArchive(f *testing.F) {
 	f.Add(archive.Bytes())
 	f.Add(archiveOf(f, zip.FileHeader{Name: "west/a.yaml", UncompressedSize64: 1 << 62}, zip.FileHeader{Name: "west/b.yaml", UncompressedSize64: 3 << 62}))
 	f.Add(archiveOf(f, zip.FileHeader{Name: "west/../../a.yaml"}, zip.FileHeader{Name: "/west"}, zip.FileHeader{Name: "west"}))
+	f.Add(archiveOf(f, zip.FileHeader{Name: "README.txt"}, zip.FileHeader{Name: ".support/../west/a.yaml"}, zip.FileHeader{Name: ".support/management/pods.yaml"}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		read, err := offline.ReadArchive(data)
 		if err == nil {
