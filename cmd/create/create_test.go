@@ -291,7 +291,7 @@ func TestNothingDiscovered(t *testing.T) {
 	}{
 		"names":    {"tp", wizardtest.New(t).Picks("which services?", "names"), "no service was discovered"},
 		"places":   {"tp", wizardtest.New(t).Picks("which services?", "matcher"), "set --destination-namespaces"},
-		"accounts": {"ap", wizardtest.New(t).Picks("Who may call?", "accounts"), "set --source-account"},
+		"accounts": {"ap", wizardtest.New(t).Picks("What should it do?", "allow").Picks("Who may call?", "accounts"), "set --source-account"},
 		"meshes":   {"vm", wizardtest.New(t), "no mesh was discovered"},
 	} {
 		_, _, err := wizard(t, c.script, c.use, "--dir", dir)

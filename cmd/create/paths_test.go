@@ -103,9 +103,9 @@ func TestEveryPath(t *testing.T) {
 		"services by label": {"tp", bookinfo, answers{picks("which services?", "matcher"), picksAll("In which namespaces?"), picksAll("In which clusters?", "cluster-2"),
 			picksAll("With which labels?", "app=reviews"), picks("which workloads?", "all"), picks("Which requests?", "all"),
 			picksAll("What should happen", "policy.requestTimeout"), types("How long", "1s"), named}, "app: reviews"},
-		"callers by namespace": {"ap", bookinfo, answers{picks("Who may call?", "matcher"), picksAll("In which namespaces?", "bookinfo"), picksAll("In which clusters?"),
+		"callers by namespace": {"ap", bookinfo, answers{picks("What should it do?", "allow"), picks("Who may call?", "matcher"), picksAll("In which namespaces?", "bookinfo"), picksAll("In which clusters?"),
 			picks("which services?", "all"), types("HTTP methods?", ""), types("paths?", "/api/*"), picksAll("ports"), named}, "kubeIdentityMatcher:"},
-		"any caller": {"ap", bookinfo, answers{picks("Who may call?", "all"), picks("which services?", "names"), picksAll("Which services?"), picksAll("Which services?", reviews),
+		"any caller": {"ap", bookinfo, answers{picks("What should it do?", "allow"), picks("Who may call?", "all"), picks("which services?", "names"), picksAll("Which services?"), picksAll("Which services?", reviews),
 			types("HTTP methods?", ""), types("paths?", ""), picksAll("ports"), named}, "name: reviews"},
 		"federation of some": {"vm", bookinfo, answers{picksAll("Which meshes", "gloo-mesh/istiod-istio-system-cluster-1"), picks("trust", ""),
 			picks("reachable from other meshes?", "matcher"), picksAll("In which namespaces?", "bookinfo"), picksAll("In which clusters?"), picksAll("With which labels?"),
@@ -136,7 +136,7 @@ func longWizards() map[string]answers {
 	mesh := answers{picksAll("Which meshes", "gloo-mesh/istiod-istio-system-cluster-1"), picks("trust", ""),
 		picks("reachable from other meshes?", "matcher"), picksAll("In which namespaces?", "bookinfo"), picksAll("In which clusters?"), picksAll("With which labels?"),
 		picks("May all workloads call each other?", "DISABLED"), types("Name of the object?", "it")}
-	access := answers{picks("Who may call?", "accounts"), picksAll("Which service accounts?", "bookinfo-productpage.bookinfo.cluster-1"),
+	access := answers{picks("What should it do?", "allow"), picks("Who may call?", "accounts"), picksAll("Which service accounts?", "bookinfo-productpage.bookinfo.cluster-1"),
 		picks("which services?", "matcher"), picksAll("In which namespaces?", "bookinfo"), picksAll("In which clusters?"), picksAll("With which labels?"),
 		types("HTTP methods?", "GET"), types("paths?", ""), picksAll("ports", "9080"), types("Name of the object?", "it")}
 	return map[string]answers{"tp": shift, "vm": mesh, "ap": access}

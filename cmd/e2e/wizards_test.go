@@ -124,6 +124,7 @@ func (w *environment) createsFromLiveOptions() {
 	w.t.Helper()
 	const enter, space = terminaltest.Enter, terminaltest.Space
 	x := w.terminal([]string{"VISUAL=", "EDITOR=sed -i s/GET/POST/"}, "create", "accesspolicy", "--context", "cluster-1")
+	x.Answer("What should it do?", enter)
 	x.Answer("Who may call?", enter)
 	x.Answer("Which service accounts?", "bookinfo-reviews.bookinfo.cluster-1", space, enter)
 	x.Answer("Requests to which services?", enter)

@@ -197,9 +197,9 @@ func TestInit(t *testing.T) {
 		Says("created ServiceEntry").
 		Picks("What next?", "apply").
 		Picks("Create a first policy?", "accesspolicy").
-		GoesBack("Who may call?").
+		GoesBack("What should it do?").
 		Presets("Create a first policy?", "accesspolicy").
-		GoesBack("Who may call?").
+		GoesBack("What should it do?").
 		Picks("Create a first policy?", "trafficpolicy").
 		Picks("which services?", "names").
 		PicksAll("Which services?", "reviews.bookinfo.cluster-1").
