@@ -143,7 +143,7 @@ func (x *Index) Destinations() Table {
 
 // access says in a word or two who may call it.
 func (d *DestinationItem) access() string {
-	if d.Access == AccessByPolicies {
+	if d.Access == AccessByPolicies && d.AccessPolicies > 0 {
 		return snapshot.Count(d.AccessPolicies, "policy")
 	}
 	return string(d.Access)

@@ -53,7 +53,7 @@ func plainTextIssues(env *environment, rule *snapshot.AccessRule, d *discoveryv1
 		return nil
 	}
 	return []snapshot.Issue{snapshot.Warnf(snapshot.CallersUnidentified, cmp.Or(mesh.Dialect.MutualHint, "have its pods take mutual TLS only")+"; or instead of denying some, allow the others",
-		"service %s also takes connections without mutual TLS: their callers present no identity, and the policy does not deny them", inventory.ServiceName(k.Ref)).At("sourceSelector")}
+		"service %s also takes connections without mutual TLS: their callers present no identity, and the policy does not deny them", inventory.ServiceName(k.Ref)).At("sourceSelector").CausedBy(inventory.DestinationRef(d))}
 }
 
 // takesMutualOnly reports whether users' objects have all pods of a service refuse connections without mutual TLS.
