@@ -147,6 +147,23 @@ func TestExamplesParse(t *testing.T) {
 	walkCommands(newRoot(), func(c *cobra.Command) { parse(t, c.CommandPath(), c.Example) })
 }
 
+// TestFilesOfGitOps: the files that the help has for GitOps are YAML, and their commands exist.
+func TestFilesOfGitOps(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("help/gitops/*.yaml")
+	require.NoError(t, err)
+	require.Len(t, files, 4)
+	for _, file := range files {
+		text := read(t, file)
+		for document := range strings.SplitSeq(text, "\n---\n") {
+			var object map[string]any
+			require.NoError(t, yaml.UnmarshalStrict([]byte(document), &object), file)
+			assert.NotEmpty(t, object, file)
+		}
+		parse(t, file, regexp.MustCompile(`(?m)( >> .*| \|\| .*)$`).ReplaceAllString(text, ""))
+	}
+}
+
 func newRoot() *cobra.Command {
 	streams, _, _, _ := cmdutil.TestStreams()
 	root := cmd.NewCmdRoot(cmdutil.NewFactory(streams))

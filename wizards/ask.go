@@ -118,7 +118,7 @@ func (s *Session) askAction() error {
 }
 
 // denies reports whether the AccessPolicy denies what it selects.
-func (s *Session) denies() bool { return slices.Equal(s.Answers[actionFlag], []string{deny}) }
+func denies(a Answers) bool { return slices.Equal(a[actionFlag], []string{deny}) }
 
 // askCallers asks for the callers that an AccessPolicy allows, or denies.
 func (s *Session) askCallers() error {
@@ -126,7 +126,7 @@ func (s *Session) askCallers() error {
 		return s.sayCallers()
 	}
 	who := "Who may call?"
-	if s.denies() {
+	if denies(s.Answers) {
 		who = "Who may not call?"
 	}
 	choice, err := s.askChoice("sources", "spec.sourceSelector", who, []Option{

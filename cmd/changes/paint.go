@@ -76,7 +76,7 @@ func (o *Options) follow(ctx context.Context, all snapshot.Changes) error {
 		now, err := o.again(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // it was interrupted
 		case err != nil && err.Error() != away:
 			away = err.Error()
 			cmdutil.Say(o.Streams, "The changes cannot be read at present: %s", cmdutil.Clean(away))

@@ -122,7 +122,7 @@ func (o *ListOptions) list(ctx context.Context, streams *cmdutil.Streams) error 
 		return typed(err)
 	}
 	if len(found) == 0 {
-		if err := (reading.Management{Config: mgmt, Namespace: opts.namespace}).CheckEmpty(ctx); err != nil {
+		if err := (reading.Management{Config: mgmt, Namespace: o.namespace}).CheckEmpty(ctx); err != nil {
 			return err
 		}
 	}

@@ -48,7 +48,7 @@ func parseExpression(text string) (expression, error) {
 		case argument == "":
 			return nil, fmt.Errorf("the file is missing; write its path behind =, such as %s=FILE", name)
 		case name != e.name:
-			data, err := os.ReadFile(argument)
+			data, err := os.ReadFile(argument) //nolint:gosec // the file that the user names
 			if err != nil {
 				return nil, fmt.Errorf("%w; name a file that can be read", err)
 			}

@@ -33,7 +33,7 @@ func Follow(ctx context.Context, s *Streams, pause time.Duration, step func(ctx 
 		err := step(ctx, streams)
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // it was interrupted
 		case err != nil && streams == s:
 			return err
 		case err != nil && kube.Text(err) != told:

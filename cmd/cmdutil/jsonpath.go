@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"k8s.io/client-go/util/jsonpath"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // jsonPath is a template of package k8s.io/client-go/util/jsonpath, as kubectl has.

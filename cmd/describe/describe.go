@@ -266,7 +266,7 @@ func describeRun(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
-	return opts.print(index, answer)
+	return opts.printOne(index, answer)
 }
 
 // describe answers the question about one object.
@@ -297,10 +297,9 @@ func (o *Options) pick(index *explain.Index) (snapshot.Ref, error) {
 	return cmdutil.PickPolicy(index, kinds, about, o.Name, o.List.Namespace, "list all with: meshctl describe "+word)
 }
 
-// print prints the answer about one object.
-func (o *Options) print(index *explain.Index, answer explain.Description) error {
-	// Of text, it is the first line.
-	if f := o.Output.Format; f != cmdutil.FormatTable && f != cmdutil.FormatWide {
+// printOne prints the answer about one object.
+func (o *Options) printOne(index *explain.Index, answer explain.Description) error {
+	if !o.Output.IsTable() { // of text, it is the first line
 		sayNotRead(o, index)
 	}
 	return o.Output.Print(o.Streams.Out, answer, func(out io.Writer) error {

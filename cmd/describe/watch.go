@@ -98,7 +98,7 @@ func (w *watching) one(index *explain.Index) error {
 	if err := w.separate(separator); err != nil {
 		return err
 	}
-	return w.opts.print(index, answer)
+	return w.opts.printOne(index, answer)
 }
 
 // separate prints what stands between two answers, where data need it, or pages.

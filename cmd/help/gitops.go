@@ -14,10 +14,12 @@ const gitopsIntro = `Policies, VirtualMeshes and Settings are Kubernetes objects
 cluster. Whatever applies them there from Git does for meshctl: nothing has to
 be installed for it, and meshctl never edits what is in their spec.
 
-Before a merge, "meshctl plan" says what a change does to traffic:
+Before a merge, "meshctl plan" says what a change does to traffic, and fails if
+you want it to:
 
   meshctl plan -f policies                             for people
   meshctl plan -f policies -o markdown                 for a comment
+  meshctl plan -f policies --fail-on access-lost       for a gate
 
 It asks the management cluster, or nothing but a file that "meshctl debug
 snapshot" wrote, with --snapshot.
@@ -30,6 +32,8 @@ which Flux, Helm and others use, understands them:
   Ready         both
   Stalled       somebody has to do something; the message says what
   Reconciling   it gets ready by itself, for example when a cluster answers
+
+"meshctl wait" waits for them, and "meshctl export" writes what is there now.
 
 Argo CD reads conditions only of kinds for which it has a health check; without
 one, a policy that was rejected is green. Files to start from:
@@ -47,6 +51,7 @@ var gitopsShort = map[string]string{
 	"argocd-cm.yaml": "the health check for Argo CD, a patch of its ConfigMap",
 	"argocd.yaml":    "an Application for Argo CD",
 	"flux.yaml":      "a Kustomization for Flux, which waits for the policies",
+	"github.yaml":    "a workflow for GitHub that plans each pull request",
 }
 
 func gitopsTopic() topic {

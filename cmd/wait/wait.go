@@ -138,7 +138,7 @@ func (o *Options) parse(arg string) error {
 	switch {
 	case o.Kind == snapshot.NoKind:
 		text := fmt.Sprintf("%q is no kind that can be waited for; choose one of: %s", word, strings.Join(names, ", "))
-		if similar := cmdutil.Similar(word, names); similar != "" {
+		if similar := snapshot.Nearest(word, names); similar != "" {
 			text += fmt.Sprintf("; did you mean %s/%s?", similar, name)
 		}
 		return cmdutil.FlagErrorf("%s", text)

@@ -49,15 +49,18 @@ func leading() snapshot.Serving {
 	return snapshot.Serving{Known: true, Holder: "pod-1", Since: checkedAt.Add(-time.Minute), Until: checkedAt.Add(15 * time.Second)}
 }
 
+// checkupFacts are those of a fleet that is well.
+func checkupFacts() *explain.CheckFacts {
+	return &explain.CheckFacts{Now: checkedAt, Kubernetes: "v1", Serving: leading(), TypesCurrent: 18, Clusters: []explain.CheckedCluster{
+		{Name: "cluster-1", Health: snapshot.Healthy, Served: true, Expires: checkedAt.Add(20 * time.Hour)},
+		{Name: "cluster-2", Health: snapshot.Healthy, Served: true},
+	}, Gateways: []explain.CheckedGateway{{Mesh: snapshot.Ref{Kind: snapshot.Mesh, Name: "m"}, Cluster: "cluster-2", Address: "192.0.2.1:15443"}}}
+}
+
 func TestCheckup(t *testing.T) {
 	t.Parallel()
 	index := explain.New(engine.Translate(load(t, "gateways")))
-	facts := func() *explain.CheckFacts {
-		return &explain.CheckFacts{Now: checkedAt, Kubernetes: "v1", Serving: leading(), TypesCurrent: 18, Clusters: []explain.CheckedCluster{
-			{Name: "cluster-1", Health: snapshot.Healthy, Served: true, Expires: checkedAt.Add(20 * time.Hour)},
-			{Name: "cluster-2", Health: snapshot.Healthy, Served: true},
-		}, Gateways: []explain.CheckedGateway{{Mesh: snapshot.Ref{Kind: snapshot.Mesh, Name: "m"}, Cluster: "cluster-2", Address: "192.0.2.1:15443"}}}
-	}
+	facts := checkupFacts
 	for name, tt := range map[string]struct {
 		change func(*explain.CheckFacts)
 		want   map[string]explain.CheckResult
@@ -154,6 +157,11 @@ func TestCheckup(t *testing.T) {
 			assert.Len(t, checkup.Table().Rows, checkup.OK+checkup.Infos+checkup.Warnings+checkup.Failures)
 		})
 	}
+}
+
+// TestCheckupOfNothingRead: without an answer of the management cluster, that is the failure, and all else depends on it.
+func TestCheckupOfNothingRead(t *testing.T) {
+	t.Parallel()
 	unread := (*explain.Index)(nil).Checkup(&explain.CheckFacts{Now: checkedAt, Unread: "no answer", UnreadHint: "start it"})
 	assert.Equal(t, explain.CheckFailure, checksOf(t, unread)["management-answers"].Result)
 	assert.Equal(t, unread.Skipped, unread.Dependents("management-answers"))

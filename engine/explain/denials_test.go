@@ -23,14 +23,14 @@ func TestEffectsOfDenials(t *testing.T) {
 		"one caller":    {"deny", "cache-not-for-web", []string{"cache-shop-cluster-1: 1 workload may no longer call it: web-front-cluster-1-statefulset"}},
 		"nobody at all": {"deny", "nobody-is-meant", nil},
 		"some requests": {"deny-methods", "cart-no-deletes", []string{
-			"cart-shop-cluster-1: callers may ask for: GET,DELETE by anyone, but not DELETE,PATCH /admin/* by spiffe://cluster.local/ns/front/sa/web, before GET,DELETE by anyone",
+			"cart-shop-cluster-1: callers could ask for GET,DELETE (anyone); now for GET,DELETE (anyone), but not DELETE,PATCH /admin/* (spiffe://cluster.local/ns/front/sa/web)",
 		}},
 	} {
 		with := load(t, tt.in)
 		without := with.Without(snapshot.Ref{Kind: snapshot.AccessPolicy, Namespace: "gloo-mesh", Name: tt.policy})
 		var got []string
 		for _, e := range explain.Effects(explain.New(engine.Translate(without)), explain.New(engine.Translate(with))) {
-			if e.Kind == explain.EffectAccess {
+			if e.Kind == explain.EffectAccess || e.Kind == explain.EffectLimit {
 				got = append(got, e.Text())
 				assert.True(t, e.Harm, name)
 			}

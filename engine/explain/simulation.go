@@ -123,7 +123,7 @@ func (s *Simulation) addFailover(y *Index, mesh *snapshot.MeshPlan, v *snapshot.
 			}
 		}
 	}
-	why := ""
+	var why string
 	switch {
 	case all == 1:
 		why = "one service only is behind it for callers in mesh " + mesh.Ref.Name

@@ -40,7 +40,7 @@ func TestExportedIsLoaded(t *testing.T) {
 		require.NoError(t, err)
 		for _, o := range in.Management.TrafficPolicies {
 			// As an API server and kubectl leave it.
-			o.UID, o.ResourceVersion, o.SelfLink = "PLANTED", "PLANTED", "PLANTED"
+			o.UID, o.ResourceVersion = "PLANTED", "PLANTED"
 			o.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "PLANTED"}}
 			o.Annotations = map[string]string{
 				"kubectl.kubernetes.io/last-applied-configuration": "PLANTED", "team": "a",

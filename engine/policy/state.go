@@ -65,6 +65,8 @@ type destinationInputs struct {
 	defaultTLS *snapshot.WithOrigin[networkingv1.TLSMode]
 	policies   []*networkingv1.TrafficPolicy
 	targets    []targetInputs
+	// missing is what is known of each target that was not discovered.
+	missing []string
 	// virtuals are the VirtualDestinations to which policies send requests, nil for
 	// one that does not exist, and virtualRefs their references.
 	virtuals    []*snapshot.VirtualDestinationPlan
@@ -89,7 +91,7 @@ type targetInputs struct {
 
 func (a *destinationInputs) same(b *destinationInputs) bool {
 	return a.targetInputs == b.targetInputs && a.stored == b.stored && a.defaultTLS == b.defaultTLS &&
-		slices.Equal(a.policies, b.policies) && slices.Equal(a.targets, b.targets) && slices.Equal(a.virtuals, b.virtuals) &&
+		slices.Equal(a.policies, b.policies) && slices.Equal(a.targets, b.targets) && slices.Equal(a.missing, b.missing) && slices.Equal(a.virtuals, b.virtuals) &&
 		slices.Equal(a.viewers, b.viewers) && slices.Equal(a.handWritten, b.handWritten) && a.refuseIntersecting == b.refuseIntersecting && slices.Equal(a.externals, b.externals)
 }
 
@@ -134,8 +136,11 @@ func (env *environment) collectTargets(in *destinationInputs, p *networkingv1.Po
 		in.externals = env.externals
 	}
 	for _, t := range targets(p) {
-		if at, ok := env.inv.IndexOfService(commonv1.ClusterObjectRef{Name: t.Name, Namespace: t.Namespace, ClusterName: t.ClusterName}); ok {
+		service := commonv1.ClusterObjectRef{Name: t.Name, Namespace: t.Namespace, ClusterName: t.ClusterName}
+		if at, ok := env.inv.IndexOfService(service); ok {
 			in.targets = append(in.targets, env.targetInputs(at))
+		} else {
+			in.missing = append(in.missing, env.inv.NotDiscovered("", service, "").Text())
 		}
 	}
 	for _, t := range virtualTargets(p) {

@@ -58,7 +58,7 @@ func first(err error) error {
 
 // each lists errors that are joined, whatever the depth.
 func each(err error) []error {
-	joined, is := err.(interface{ Unwrap() []error }) //nolint:errorlint // those below one that wraps them belong to it
+	joined, is := err.(interface{ Unwrap() []error })
 	if !is {
 		return []error{err}
 	}

@@ -46,7 +46,7 @@ func (m Management) noCredentials(ctx context.Context) (string, error) {
 	case apierrors.IsForbidden(err):
 		return fmt.Sprintf("you may not list Secrets in namespace %s of the management cluster, where their credentials are (%s)", m.Namespace, kube.Message(err)), nil
 	case err != nil:
-		return "", nil //nolint:nilerr // who reads next says it
+		return "", nil // who reads next says it
 	}
 	return "", nil
 }

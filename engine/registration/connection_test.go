@@ -40,7 +40,7 @@ func TestRelayed(t *testing.T) {
 			if c.code != "" {
 				assert.Equal(t, c.code, got.Reasons[0].Code)
 			}
-			got.addServeReport(serveReport{ServeReaches, ""})
+			got.addServeReport(serveReport{serve: ServeReaches})
 			assert.Equal(t, c.health, got.Health, "what serve says is all there is")
 		})
 	}

@@ -93,17 +93,19 @@ type ChangeCause struct {
 const ChangeObserved ChangeKind = "observed"
 
 const (
-	// ChangesRecord is the ConfigMap, in the management plane's namespace, with the timeline, and
-	// ChangesKey the key in it.
+	// ChangesRecord is the ConfigMap, in the management plane's namespace, with the timeline.
 	ChangesRecord = "meshctl-changes"
-	ChangesKey    = "changes.json"
-	// MaxChanges is how many entries are kept, MaxChangesSize how many bytes they may have as JSON, and
-	// ChangesLast how long each one is kept.
-	MaxChanges     = 500
+	// ChangesKey is the key of the timeline in ChangesRecord.
+	ChangesKey = "changes.json"
+	// MaxChanges is how many entries are kept.
+	MaxChanges = 500
+	// MaxChangesSize is how many bytes they may have as JSON.
 	MaxChangesSize = 448 << 10
-	ChangesLast    = 24 * time.Hour
-	// MaxChangeText bounds a text of an entry, in bytes, and MaxChangeCauses its causes.
-	MaxChangeText   = 400
+	// ChangesLast is how long each one is kept.
+	ChangesLast = 24 * time.Hour
+	// MaxChangeText bounds a text of an entry, in bytes.
+	MaxChangeText = 400
+	// MaxChangeCauses bounds the causes of an entry.
 	MaxChangeCauses = 3
 	// changeRepeats is for how long the same is counted instead of listed again.
 	changeRepeats = 10 * time.Minute

@@ -85,8 +85,9 @@ func shareGateways(vm *snapshot.VirtualMeshPlan) {
 			}
 		}
 		if len(mesh.Gateways) > 0 {
+			mesh.Served = nil
 			vm.Issues = slices.DeleteFunc(vm.Issues, func(i snapshot.Issue) bool {
-				return i.Code == snapshot.GatewayMissing && i.Target == mesh.Ref
+				return (i.Code == snapshot.GatewayMissing || i.Code == snapshot.GatewayNotReady) && i.Target == mesh.Ref
 			})
 		}
 	}

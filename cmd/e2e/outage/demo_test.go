@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"testing"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,9 +16,9 @@ import (
 )
 
 // config reaches a cluster of the demo as its administrator.
-func (d *running) config(t *testing.T, cluster string) (*rest.Config, error) {
-	t.Helper()
-	file, err := demo.Kubeconfig(t.Context(), d.options)
+func (d *running) config(cluster string) (*rest.Config, error) {
+	d.t.Helper()
+	file, err := demo.Kubeconfig(d.t.Context(), d.options)
 	if err != nil {
 		return nil, err
 	}
@@ -28,17 +27,17 @@ func (d *running) config(t *testing.T, cluster string) (*rest.Config, error) {
 }
 
 // scale sets how many pods a Deployment has, and waits until it has them.
-func (d *running) scale(t *testing.T, cluster, name string, replicas int64) {
-	t.Helper()
+func (d *running) scale(cluster, name string, replicas int64) {
+	d.t.Helper()
 	client := d.clients[cluster]
-	found, err := client.Get(t.Context(), kube.Deployments(), ingress, name)
-	require.NoError(t, err)
-	require.NoError(t, unstructured.SetNestedField(found.Object, replicas, "spec", "replicas"))
+	found, err := client.Get(d.t.Context(), kube.Deployments(), ingress, name)
+	require.NoError(d.t, err)
+	require.NoError(d.t, unstructured.SetNestedField(found.Object, replicas, "spec", "replicas"))
 	found.SetManagedFields(nil)
 	found.SetResourceVersion("")
-	require.NoError(t, client.Apply(t.Context(), found))
-	waittest.NoError(t, fmt.Sprintf("%s has %d pods", name, replicas), func() error {
-		found, err := client.Get(t.Context(), kube.Deployments(), ingress, name)
+	require.NoError(d.t, client.Apply(d.t.Context(), found))
+	waittest.NoError(d.t, fmt.Sprintf("%s has %d pods", name, replicas), func() error {
+		found, err := client.Get(d.t.Context(), kube.Deployments(), ingress, name)
 		if err != nil {
 			return err
 		}
@@ -49,36 +48,36 @@ func (d *running) scale(t *testing.T, cluster, name string, replicas int64) {
 	})
 }
 
-func (d *running) report(t *testing.T) demo.Report {
-	t.Helper()
-	report, err := demo.Status(t.Context(), d.options)
-	require.NoError(t, err)
+func (d *running) report() demo.Report {
+	d.t.Helper()
+	report, err := demo.Status(d.t.Context(), d.options)
+	require.NoError(d.t, err)
 	return report
 }
 
 // kill ends a process of a cluster.
-func (d *running) kill(t *testing.T, cluster, name string) {
-	t.Helper()
-	report := d.report(t)
+func (d *running) kill(cluster, name string) {
+	d.t.Helper()
+	report := d.report()
 	c := slices.IndexFunc(report.Clusters, func(c demo.ClusterReport) bool { return c.Name == cluster })
-	require.GreaterOrEqual(t, c, 0)
+	require.GreaterOrEqual(d.t, c, 0)
 	p := slices.IndexFunc(report.Clusters[c].Processes, func(p demo.ProcessReport) bool { return p.Name == name })
-	require.GreaterOrEqual(t, p, 0, "%+v", report.Clusters[c].Processes)
-	d.killProcess(t, report.Clusters[c].Processes[p])
+	require.GreaterOrEqual(d.t, p, 0, "%+v", report.Clusters[c].Processes)
+	d.killProcess(report.Clusters[c].Processes[p])
 }
 
-func (d *running) killProcess(t *testing.T, p demo.ProcessReport) {
-	t.Helper()
+func (d *running) killProcess(p demo.ProcessReport) {
+	d.t.Helper()
 	process, err := os.FindProcess(p.PID)
-	require.NoError(t, err)
-	require.NoError(t, process.Kill())
-	waittest.Until(t, p.Name+" has ended", func() bool { return !d.alive(t, p.PID) })
+	require.NoError(d.t, err)
+	require.NoError(d.t, process.Kill())
+	waittest.Until(d.t, p.Name+" has ended", func() bool { return !d.alive(p.PID) })
 }
 
 // alive reports whether the demo says that a process runs.
-func (d *running) alive(t *testing.T, pid int) bool {
-	t.Helper()
-	report := d.report(t)
+func (d *running) alive(pid int) bool {
+	d.t.Helper()
+	report := d.report()
 	processes := append([]demo.ProcessReport{report.Serve}, report.Agents...)
 	for _, c := range report.Clusters {
 		processes = append(processes, c.Processes...)
@@ -87,7 +86,7 @@ func (d *running) alive(t *testing.T, pid int) bool {
 }
 
 // again starts what has ended.
-func again(t *testing.T, d *running) {
-	t.Helper()
-	require.NoError(t, demo.Up(t.Context(), d.options))
+func again(d *running) {
+	d.t.Helper()
+	require.NoError(d.t, demo.Up(d.t.Context(), d.options))
 }

@@ -31,7 +31,7 @@ import (
 type outage struct {
 	// name is that of the file with what is said of it.
 	name        string
-	begin, mend func(t *testing.T, d *running)
+	begin, mend func(d *running)
 	// requests says what is wrong with what requests of productpage-v1 to reviews get meanwhile.
 	requests func(got traffic) error
 }
@@ -46,34 +46,34 @@ const (
 func outages() []outage {
 	remote := func(d *running) *kube.Client { return d.clients["cluster-2"] }
 	return []outage{
-		{"gateway-at-zero", func(t *testing.T, d *running) { d.scale(t, "cluster-2", gateway, 0) },
-			func(t *testing.T, d *running) { d.scale(t, "cluster-2", gateway, 1) }, onlyHere},
-		{"gateway-service-deleted", func(t *testing.T, d *running) {
-			found, err := remote(d).Get(t.Context(), kube.Services(), ingress, gateway)
-			require.NoError(t, err)
+		{"gateway-at-zero", func(d *running) { d.scale("cluster-2", gateway, 0) },
+			func(d *running) { d.scale("cluster-2", gateway, 1) }, someFail},
+		{"gateway-service-deleted", func(d *running) {
+			found, err := remote(d).Get(d.t.Context(), kube.Services(), ingress, gateway)
+			require.NoError(d.t, err)
 			for _, field := range []string{"resourceVersion", "uid", "creationTimestamp", "managedFields"} {
 				unstructured.RemoveNestedField(found.Object, "metadata", field)
 			}
 			unstructured.RemoveNestedField(found.Object, "status")
 			d.deleted = found
-			require.NoError(t, remote(d).Delete(t.Context(), kube.Services(), ingress, gateway))
-		}, func(t *testing.T, d *running) { require.NoError(t, remote(d).Apply(t.Context(), d.deleted)) }, onlyHere},
-		{"api-server-dead", func(t *testing.T, d *running) { d.kill(t, "cluster-2", apiserver) }, again, asEver},
-		{"management-cluster-dead", func(t *testing.T, d *running) { d.kill(t, "cluster-1", apiserver) }, again, asEver},
-		{"credential-refused", func(t *testing.T, d *running) {
+			require.NoError(d.t, remote(d).Delete(d.t.Context(), kube.Services(), ingress, gateway))
+		}, func(d *running) { require.NoError(d.t, remote(d).Apply(d.t.Context(), d.deleted)) }, onlyHere},
+		{"api-server-dead", func(d *running) { d.kill("cluster-2", apiserver) }, again, asEver},
+		{"management-cluster-dead", func(d *running) { d.kill("cluster-1", apiserver) }, again, asEver},
+		{"credential-refused", func(d *running) {
 			accounts := kube.Services().GroupVersion().WithResource("serviceaccounts")
-			require.NoError(t, remote(d).Delete(t.Context(), accounts, "gloo-mesh", "cluster-2"))
-		}, func(t *testing.T, d *running) { d.must(t, "cluster", "register", "cluster-2", "--renew") }, asEver},
-		{"serve-dead", func(t *testing.T, d *running) { d.killProcess(t, d.report(t).Serve) }, again, asEver},
+			require.NoError(d.t, remote(d).Delete(d.t.Context(), accounts, "gloo-mesh", "cluster-2"))
+		}, func(d *running) { d.must("cluster", "register", "cluster-2", "--renew") }, asEver},
+		{"serve-dead", func(d *running) { d.killProcess(d.report().Serve) }, again, asEver},
 		{"target-unready", faulty(proxies.Fault{Unready: true}), faulty(proxies.Fault{}), someFail},
 		{"target-failing", faulty(proxies.Fault{Status: 503}), faulty(proxies.Fault{}), someFail},
 	}
 }
 
-func faulty(fault proxies.Fault) func(t *testing.T, d *running) {
-	return func(t *testing.T, d *running) {
-		_, err := demo.Break(t.Context(), d.options, "reviews-v3", fault)
-		require.NoError(t, err)
+func faulty(fault proxies.Fault) func(d *running) {
+	return func(d *running) {
+		_, err := demo.Break(d.t.Context(), d.options, "reviews-v3", fault)
+		require.NoError(d.t, err)
 	}
 }
 
@@ -83,15 +83,16 @@ func TestOutages(t *testing.T) {
 	shard.Only(t, shard.Demo)
 	sandboxtest.Proxies(t)
 	d := start(t)
-	d.well(t)
+	d.well()
 	for _, o := range outages() {
 		passed := t.Run(o.name, func(t *testing.T) {
-			o.begin(t, d)
-			waittest.NoError(t, "requests get what they should in this outage", func() error { return o.requests(d.call(t)) })
-			d.says(t, filepath.Join("testdata", o.name+".txt"))
-			require.NoError(t, o.requests(d.call(t)), "after it was said")
-			o.mend(t, d)
-			d.well(t)
+			d.t = t
+			o.begin(d)
+			waittest.NoError(t, "requests get what they should in this outage", func() error { return o.requests(d.call()) })
+			d.says(filepath.Join("testdata", o.name+".txt"))
+			require.NoError(t, o.requests(d.call()), "after it was said")
+			o.mend(d)
+			d.well()
 		})
 		if !passed {
 			t.FailNow() // each goes on where the one before ended
@@ -128,6 +129,8 @@ func someFail(got traffic) error {
 
 // running is the demo of the test.
 type running struct {
+	// t is the test that runs now.
+	t       *testing.T
 	options demo.Options
 	clients map[string]*kube.Client
 	// deleted is an object that an outage deleted.
@@ -136,7 +139,7 @@ type running struct {
 
 func start(t *testing.T) *running {
 	t.Helper()
-	d := &running{clients: map[string]*kube.Client{}, options: demo.Options{
+	d := &running{t: t, clients: map[string]*kube.Client{}, options: demo.Options{
 		Dir: filepath.Join(t.TempDir(), "demo"), Meshctl: sandboxtest.Meshctl(t), Out: &bytes.Buffer{},
 	}}
 	t.Cleanup(func() {
@@ -146,7 +149,7 @@ func start(t *testing.T) *running {
 	})
 	require.NoError(t, demo.Up(t.Context(), d.options))
 	for _, name := range []string{"cluster-1", "cluster-2"} {
-		config, err := d.config(t, name)
+		config, err := d.config(name)
 		require.NoError(t, err)
 		d.clients[name], err = kube.New(name, config)
 		require.NoError(t, err)
@@ -155,33 +158,33 @@ func start(t *testing.T) *running {
 }
 
 // run runs the binary, and returns what it prints and its exit code.
-func (d *running) run(t *testing.T, args ...string) (stdout, stderr string, code int) {
-	t.Helper()
-	file, err := demo.Kubeconfig(t.Context(), d.options)
-	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit())
+func (d *running) run(args ...string) (stdout, stderr string, code int) {
+	d.t.Helper()
+	file, err := demo.Kubeconfig(d.t.Context(), d.options)
+	require.NoError(d.t, err)
+	ctx, cancel := context.WithTimeout(d.t.Context(), waittest.Limit())
 	defer cancel()
 	cmd := exec.CommandContext(ctx, d.options.Meshctl, args...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+file)
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
-		require.NoError(t, err)
+		require.NoError(d.t, err)
 	}
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-func (d *running) must(t *testing.T, args ...string) {
-	t.Helper()
-	out, errs, code := d.run(t, args...)
-	require.Zero(t, code, "meshctl %s\n%s%s", strings.Join(args, " "), out, errs)
+func (d *running) must(args ...string) {
+	d.t.Helper()
+	out, errs, code := d.run(args...)
+	require.Zero(d.t, code, "meshctl %s\n%s%s", strings.Join(args, " "), out, errs)
 }
 
 // call sends requests from productpage-v1 to reviews.
-func (d *running) call(t *testing.T) traffic {
-	t.Helper()
+func (d *running) call() traffic {
+	d.t.Helper()
 	got := traffic{by: map[string]int{}}
-	require.NoError(t, demo.Send(t.Context(), d.options, "productpage-v1", app.Call{URL: "http://reviews:9080", Count: 60, Parallel: 4}, func(all demo.Traffic) {
+	require.NoError(d.t, demo.Send(d.t.Context(), d.options, "productpage-v1", app.Call{URL: "http://reviews:9080", Count: 60, Parallel: 4}, func(all demo.Traffic) {
 		for _, a := range all.Answers {
 			if a.Status == 200 {
 				got.by[a.Cluster] += a.Count
@@ -206,11 +209,11 @@ var passing = []struct {
 }
 
 // said are the first lines of what the commands print, and their exit codes.
-func (d *running) said(t *testing.T) string {
-	t.Helper()
+func (d *running) said() string {
+	d.t.Helper()
 	var b strings.Builder
 	for _, command := range [][]string{{"why", "productpage-v1", "reviews"}, {"check", "-o", "short"}, {"describe", "problems"}} {
-		out, errs, code := d.run(t, command...)
+		out, errs, code := d.run(command...)
 		lines := strings.SplitN(strings.TrimSpace(out), "\n", 4)
 		if out == "" {
 			lines = strings.SplitN(strings.TrimSpace(errs), "\n", 2)
@@ -225,17 +228,17 @@ func (d *running) said(t *testing.T) string {
 }
 
 // says waits until the commands say what the file has.
-func (d *running) says(t *testing.T, file string) {
-	t.Helper()
+func (d *running) says(file string) {
+	d.t.Helper()
 	if golden.Update() {
-		waittest.Until(t, "something is said of it", func() bool { return d.problems(t) > 0 })
-		golden.File(t, file, d.said(t))
+		waittest.Until(d.t, "something is said of it", func() bool { return d.problems() > 0 })
+		golden.File(d.t, file, d.said())
 		return
 	}
 	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	waittest.NoError(t, "it is said what "+file+" has", func() error {
-		if got := d.said(t); got != string(want) {
+	require.NoError(d.t, err)
+	waittest.NoError(d.t, "it is said what "+file+" has", func() error {
+		if got := d.said(); got != string(want) {
 			return fmt.Errorf("it is said:\n%s", got)
 		}
 		return nil
@@ -243,9 +246,9 @@ func (d *running) says(t *testing.T, file string) {
 }
 
 // problems counts the errors and warnings that describe problems lists; without an answer, that is one.
-func (d *running) problems(t *testing.T) int {
-	t.Helper()
-	out, _, code := d.run(t, "describe", "problems", "-o", "json")
+func (d *running) problems() int {
+	d.t.Helper()
+	out, _, code := d.run("describe", "problems", "-o", "json")
 	var all []struct {
 		Severity string `json:"severity"`
 	}
@@ -262,17 +265,17 @@ func (d *running) problems(t *testing.T) int {
 }
 
 // well waits until nothing is wrong, and requests go to both clusters.
-func (d *running) well(t *testing.T) {
-	t.Helper()
-	waittest.NoError(t, "all is well", func() error {
-		if !d.report(t).Healthy() {
+func (d *running) well() {
+	d.t.Helper()
+	waittest.NoError(d.t, "all is well", func() error {
+		if !d.report().Healthy() {
 			return errors.New("a process has ended")
 		}
-		if n := d.problems(t); n > 0 {
-			return fmt.Errorf("there are %d problems: %s", n, d.said(t))
+		if n := d.problems(); n > 0 {
+			return fmt.Errorf("there are %d problems: %s", n, d.said())
 		}
-		return asEver(d.call(t))
+		return asEver(d.call())
 	})
-	_, errs, code := d.run(t, "check", "--strict")
-	assert.Zero(t, code, "check of a demo that is well: %s", errs)
+	_, errs, code := d.run("check", "--strict")
+	assert.Zero(d.t, code, "check of a demo that is well: %s", errs)
 }
