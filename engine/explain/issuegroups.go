@@ -84,7 +84,7 @@ func MergeIssues(issues []snapshot.Issue) []MergedIssue {
 // IssueGroup is what is wrong with one object.
 type IssueGroup struct {
 	Ref snapshot.Ref
-	// State says on how many of its targets the object is in force; empty if it has none.
+	// State says on how many of its targets the object is in force; empty if it has none, or if it is wrong as a whole.
 	State string
 	// Issues are its issues, worst first.
 	Issues []MergedIssue
@@ -134,8 +134,14 @@ func lasting(issues []snapshot.Issue) []snapshot.Issue {
 	return slices.DeleteFunc(slices.Clone(issues), Passes)
 }
 
-// inForceText says on how many of its targets a policy is in force; empty for other objects.
+// inForceText says on how many of its targets a policy is in force; empty for other objects, and for one that is wrong as a whole:
+// that it is in force on all that it selects would hide that it selects less than was meant.
 func inForceText(x *Index, ref snapshot.Ref) string {
+	if slices.ContainsFunc(x.issues[ref], func(i snapshot.Issue) bool {
+		return i.Severity == snapshot.Error && i.Ref == ref && (i.Target == snapshot.Ref{} || i.Target == ref)
+	}) {
+		return ""
+	}
 	var verdicts []snapshot.Verdict
 	switch {
 	case x.policies[ref] != nil:
