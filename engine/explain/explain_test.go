@@ -326,6 +326,6 @@ func TestBrokenObjects(t *testing.T) {
 	require.Equal(t, 2, checked)
 	assert.Contains(t, explain.NewStored(engine.Translate(stored(live))).Issues(), snapshot.Issue{
 		Code: snapshot.ObjectUnreadable, Severity: snapshot.Error, Ref: snapshot.RefOf(snapshot.KubernetesCluster, registration),
-		Message: "ServiceEntry cluster-1/default/odd: it is odd", Hint: "see the log of `meshctl serve`",
+		Message: "ServiceEntry cluster-1/default/odd: it is odd", Hint: "report this defect of meshctl with the log of `meshctl serve`, or undo the last edit of the object",
 	})
 }

@@ -280,16 +280,16 @@ func (o *Outage) Index(build func(*snapshot.State) *Index) *Index {
 	return y
 }
 
-// gatewaysDown says that none of some gateways answers because of an Outage; empty if one may.
+// gatewaysDown says that none of some gateways answers, because of an Outage or as none of their pods is ready; empty if one may.
 func gatewaysDown(x *Index, gateways []snapshot.GatewayPlan) string {
-	if len(x.down) == 0 || len(gateways) == 0 || slices.ContainsFunc(gateways, func(g snapshot.GatewayPlan) bool { return !x.down[g.Destination] }) {
+	if len(gateways) == 0 || slices.ContainsFunc(gateways, func(g snapshot.GatewayPlan) bool { return !g.NoPods && !x.down[g.Destination] }) {
 		return ""
 	}
 	names := make([]string, len(gateways))
 	for i := range gateways {
 		names[i] = gateways[i].Destination.Name
 	}
-	return "no pod of the gateways on the way is left: " + firstOf(names)
+	return "no pod of the gateways on the way is ready: " + firstOf(names)
 }
 
 // NoteAssumed notes what an answer assumes.

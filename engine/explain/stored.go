@@ -9,6 +9,7 @@ import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/status"
 )
 
 // NewStored is New for a State of which only the management plane was read, and not
@@ -58,11 +59,19 @@ func newIndexWithStatuses(state *snapshot.State, unread bool) *Index {
 // storedReader puts what stored statuses say into an Index.
 type storedReader struct{ *Index }
 
-// cluster makes an issue of the status of a cluster that can be read, but has objects that cannot be processed.
+// cluster makes issues of the status of a cluster that can be read, such as of objects that cannot be processed.
 func (x storedReader) cluster(c *multiclusterv1alpha1.KubernetesCluster) {
 	ref := snapshot.RefOf(snapshot.KubernetesCluster, c)
 	for _, s := range c.Status.Status {
-		if s.State == multiclusterv1alpha1.ClusterStateAccepted && s.Message != "" {
+		if s.State != multiclusterv1alpha1.ClusterStateAccepted {
+			continue
+		}
+		for _, r := range s.Reasons {
+			x.issues[ref] = append(x.issues[ref], status.FailureIssue(snapshot.Failure{
+				Ref: ref, Reason: snapshot.Reason{Code: snapshot.Code(r.Code), What: r.What, Hint: r.Hint},
+			}))
+		}
+		if len(s.Reasons) == 0 && s.Message != "" { // an earlier version has written it
 			x.issues[ref] = append(x.issues[ref], snapshot.Issue{
 				Code: snapshot.ObjectUnreadable, Severity: snapshot.Error, Ref: ref,
 				Message: s.Message, Hint: "see the log of `meshctl serve`",

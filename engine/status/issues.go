@@ -46,14 +46,15 @@ func Issues(in *snapshot.Input, discovered []*snapshot.Discovered, plan *snapsho
 		}
 	}
 	for _, f := range in.Failures {
-		out = append(out, failureIssue(f))
+		out = append(out, FailureIssue(f))
 	}
 	out = append(out, ineffective(in.Management, inUse(dialects, plan.Meshes))...)
 	slices.SortFunc(out, snapshot.Issue.Compare)
 	return out
 }
 
-func failureIssue(f snapshot.Failure) snapshot.Issue {
+// FailureIssue is the issue about what could not be read, written or deleted.
+func FailureIssue(f snapshot.Failure) snapshot.Issue {
 	hint, severity := "fix what the API server reports; the write is retried", snapshot.Error
 	switch f.Code {
 	case snapshot.ForeignObject:

@@ -54,10 +54,14 @@ func outages() []outage {
 			for _, field := range []string{"resourceVersion", "uid", "creationTimestamp", "managedFields"} {
 				unstructured.RemoveNestedField(found.Object, "metadata", field)
 			}
-			unstructured.RemoveNestedField(found.Object, "status")
 			d.deleted = found
 			require.NoError(d.t, remote(d).Delete(d.t.Context(), kube.Services(), ingress, gateway))
-		}, func(d *running) { require.NoError(d.t, remote(d).Apply(d.t.Context(), d.deleted)) }, onlyHere},
+		}, func(d *running) {
+			service := d.deleted.DeepCopy()
+			unstructured.RemoveNestedField(service.Object, "status")
+			require.NoError(d.t, remote(d).Apply(d.t.Context(), service))
+			require.NoError(d.t, remote(d).ApplyStatus(d.t.Context(), d.deleted)) // as a load balancer does
+		}, onlyHere},
 		{"api-server-dead", func(d *running) { d.kill("cluster-2", apiserver) }, again, asEver},
 		{"management-cluster-dead", func(d *running) { d.kill("cluster-1", apiserver) }, again, asEver},
 		{"credential-refused", func(d *running) {
