@@ -13,8 +13,7 @@ import (
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 )
 
-// TestErrorsFitTheTerminal: an error is wrapped between words and begins in colour on a terminal, and
-// only there.
+// TestErrorsFitTheTerminal: an error is wrapped between words on a terminal, and only there. It begins in colour where colours are wanted.
 func TestErrorsFitTheTerminal(t *testing.T) {
 	t.Parallel()
 	failed := func(terminal, colour bool) string {
@@ -23,9 +22,11 @@ func TestErrorsFitTheTerminal(t *testing.T) {
 		assert.Equal(t, cmdutil.ExitNotFound, cmd.Run(t.Context(), streams, []string{"describe", "destination", "nothing", "--dir", cases + "/bookinfo/in"}))
 		return errs.String()
 	}
-	plain, wrapped, coloured := failed(false, true), failed(true, false), failed(true, true)
+	plain, forced, wrapped, coloured := failed(false, false), failed(false, true), failed(true, false), failed(true, true)
 	assert.Equal(t, "Error: destination \"nothing\" not found; list all with: meshctl describe destination\n", plain)
 	assert.Equal(t, "Error: destination \"nothing\" not found;\nlist all with: meshctl describe\ndestination\n", wrapped)
 	assert.Equal(t, wrapped, ansi.Strip(coloured))
+	assert.Equal(t, plain, ansi.Strip(forced))
+	assert.NotEqual(t, plain, forced)
 	assert.True(t, strings.HasPrefix(coloured, "\x1b[31mError:\x1b[m "), "%q", coloured)
 }

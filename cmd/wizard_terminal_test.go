@@ -90,7 +90,7 @@ func TestATerminalIsLeftAsItWas(t *testing.T) {
 				x.Ends(130)
 			}
 
-			x, _ = meshctl(t, 100, 40, nil, "create", "ap", "x", "--dir", "manifests", "--all-sources", "--all-destinations")
+			x, _ = meshctl(t, 100, 40, nil, "create", "ap", "x", "--dir", "manifests", "--action", "allow", "--all-sources", "--all-destinations")
 			end(x, "Only with which HTTP methods?") // a line
 			x.Ends(130)
 			assert.Contains(t, x.String(), "--recover")
@@ -133,6 +133,7 @@ func TestEscGoesBack(t *testing.T) {
 func TestAWizardInATinyTerminal(t *testing.T) {
 	t.Parallel()
 	x, dir := meshctl(t, 40, 8, nil, "create", "ap", "--dir", "manifests", "--all-sources")
+	x.Answer("What should it do?", terminaltest.Enter)
 	x.Answer("Requests to which", terminaltest.Enter)
 	x.Answer("Which services?", "cluster-2", terminaltest.Down, terminaltest.Space, terminaltest.Enter)
 	x.Answer("methods?", "GET", terminaltest.Enter)

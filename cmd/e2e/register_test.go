@@ -64,7 +64,7 @@ func TestRegisterAsksServe(t *testing.T) {
 	assert.Equal(t, registration.ServeReaches, seen.Serve)
 	assert.Equal(t, snapshot.Healthy, seen.Health, "%+v", seen)
 	table := w.must("cluster", "list", "--mgmt-context", "cluster-1").stdout
-	assert.Regexp(t, `(?m)^cluster-2 +healthy +ok +v1`, table)
+	assert.Regexp(t, `(?m)^cluster-2 +healthy +\S+ +ok +v1`, table)
 	w.stopServe()
 	assert.Empty(t, list().Serve, "nobody serves")
 }

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 
@@ -28,6 +29,11 @@ func Reuse(older, newer *snapshot.Discovered) *snapshot.Discovered {
 	}
 	if slices.Equal(older.Aliases, newer.Aliases) {
 		out.Aliases = older.Aliases
+	} else {
+		same = false
+	}
+	if maps.Equal(older.Clashes, newer.Clashes) {
+		out.Clashes = older.Clashes
 	} else {
 		same = false
 	}
