@@ -83,7 +83,7 @@ func ended(t *testing.T, x *terminaltest.Terminal, code int) {
 func TestScreen(t *testing.T) {
 	t.Parallel()
 	x := terminaltest.Start(t, program(t, bookinfo), 100, 30)
-	x.Sees("[1 Fleet]", "istiod-istio-system-cluster-1", "2 clusters")
+	x.Sees("[1 Fleet]", "istiod-istio-system-cluster-1", "Fleet [2]")
 	x.Types("2")
 	x.Sees("[2 Destinations]", "productpage", "Destinations [8]")
 	x.Types("/reviews\r")
@@ -124,7 +124,7 @@ func TestScreen(t *testing.T) {
 func TestScreenCtrlC(t *testing.T) {
 	t.Parallel()
 	x := terminaltest.Start(t, program(t, bookinfo), 100, 30)
-	x.Sees("[1 Fleet]", "2 clusters")
+	x.Sees("[1 Fleet]", "Fleet [2]")
 	x.Types("\x03")
 	ended(t, x, cmdutil.ExitInterrupted)
 }
@@ -132,7 +132,7 @@ func TestScreenCtrlC(t *testing.T) {
 func TestScreenTerminated(t *testing.T) {
 	t.Parallel()
 	x := terminaltest.Start(t, program(t, bookinfo), 100, 30)
-	x.Sees("[1 Fleet]", "2 clusters")
+	x.Sees("[1 Fleet]", "Fleet [2]")
 	x.Signal(syscall.SIGTERM)
 	ended(t, x, cmdutil.ExitInterrupted)
 }
@@ -158,7 +158,7 @@ func TestScreenWithoutColour(t *testing.T) {
 	cmd := program(t, bookinfo)
 	cmd.Env = []string{"NO_COLOR=1"}
 	x := terminaltest.Start(t, cmd, 100, 30)
-	x.Sees("[1 Fleet]", "2 clusters")
+	x.Sees("[1 Fleet]", "Fleet [2]")
 	x.Types("7")
 	x.Sees("[7 Problems]", "reviews-shift")
 	x.Types("q")
@@ -191,7 +191,7 @@ func TestFolderFollows(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS(bookinfo)))
 	x := terminaltest.Start(t, program(t, dir), 100, 30)
-	x.Sees("[1 Fleet]", "2 clusters")
+	x.Sees("[1 Fleet]", "Fleet [2]")
 	x.Types("5")
 	x.Sees("Policies [4]")
 	policy := "apiVersion: networking.mesh.gloo.solo.io/v1\nkind: TrafficPolicy\nmetadata: {name: just-now, namespace: gloo-mesh}\nspec: {policy: {requestTimeout: 1s}}\n"
@@ -203,7 +203,7 @@ func TestFolderFollows(t *testing.T) {
 	require.NoError(t, os.Remove(file))
 	x.Sees("Policies [4]")
 	x.Types("6")
-	x.Sees("Nothing is written for a folder")
+	x.Sees("No changes are recorded here.")
 	x.Types("q")
 	ended(t, x, 0)
 }
