@@ -58,7 +58,7 @@ type Check struct {
 	// Help is the command that explains the code.
 	Help string        `json:"help,omitempty"`
 	On   *snapshot.Ref `json:"on,omitempty"`
-	// Object is the one that the issue is to be mended on, Target the one on which it matters, if that is another, and InForce says on
+	// Object is the one to fix, Target the one on which it matters, if that is another, and InForce says on
 	// how many of its targets the object is in force: "in force on 0 of 2".
 	Object  *snapshot.Ref `json:"object,omitempty"`
 	Target  *snapshot.Ref `json:"target,omitempty"`

@@ -2,11 +2,11 @@ package snapshot
 
 import "slices"
 
-// CodeClass says who can mend what an issue of a code is about.
+// CodeClass says what fixes the issues of a code: an edit of their object, or something else.
 type CodeClass uint8
 
 const (
-	// ClassDefinition: an edit of the object that the issue is on mends it. An error of this class rejects the object: it is INVALID.
+	// ClassDefinition: an edit of the object that the issue is on fixes it. An error of this class rejects the object: it is INVALID.
 	ClassDefinition CodeClass = iota
 	// ClassRuntime: what the object relies on does not work at present, such as a gateway, the endpoints of a service or a whole cluster.
 	// The object is as it should be and stays ACCEPTED; an error of this class says that it is not in force.

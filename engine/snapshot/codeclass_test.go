@@ -34,7 +34,7 @@ func TestEachCodeHasOneClass(t *testing.T) {
 	assert.Equal(t, declared, classed)
 }
 
-// TestRejects: an error rejects its object if an edit of that mends it; else the object is accepted, and not in force.
+// TestRejects: an error rejects its object if an edit of that object fixes it; else the object is accepted, and not in force.
 func TestRejects(t *testing.T) {
 	t.Parallel()
 	wrong, down, known := Errorf(FieldInvalid, "", ""), Errorf(GatewayNotReady, "", ""), Warnf(GatewayNotReady, "", "")

@@ -16,7 +16,7 @@
 //   - support.go: what a kind of mesh can express
 //   - plane.go: whose objects are ours
 //   - output.go: Output; drift.go: what exists of it; issue.go and codes.go: Issue; codeclass.go: what an
-//     edit mends; labels.go: what generated objects are labelled with
+//     edit fixes; labels.go: what generated objects are labelled with
 //   - outage.go: why a cluster is frozen, and what to do; reason.go, health.go
 //   - list.go: long lists that share their unchanged pieces; derived.go: lists
 //     computed from others

@@ -28,8 +28,8 @@ import (
 // outage is something that goes wrong in a demo.
 type outage struct {
 	// name is that of the file with what is said of it.
-	name        string
-	begin, mend func(d *running)
+	name          string
+	begin, repair func(d *running)
 	// requests says what is wrong with what requests of productpage-v1 to reviews get meanwhile.
 	requests func(got traffic) error
 }
@@ -78,7 +78,7 @@ func TestOutages(t *testing.T) {
 			waittest.NoError(t, "requests get what they should in this outage", func() error { return o.requests(d.call()) })
 			d.says(filepath.Join("testdata", o.name+".txt"))
 			require.NoError(t, o.requests(d.call()), "after it was said")
-			o.mend(d)
+			o.repair(d)
 			d.well()
 		})
 		if !passed {
