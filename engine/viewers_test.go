@@ -3,6 +3,7 @@ package engine_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -185,7 +186,9 @@ func verdictsOf(state *snapshot.State, count *int) map[string][]string {
 			at := p.Ref.String() + " on " + v.Destination.String()
 			out[at] = append(out[at], fmt.Sprint("accepted: ", v.Accepted))
 			for _, issue := range v.Issues {
-				out[at] = append(out[at], fmt.Sprint(issue.Code, issue.Severity, issue.Field, issue.Message, issue.Hint, issue.Cause))
+				// A policy that names its callers has "selected requests".
+				message := strings.ReplaceAll(issue.Message, " of the selected requests ", " of the requests ")
+				out[at] = append(out[at], fmt.Sprint(issue.Code, issue.Severity, issue.Field, message, issue.Hint, issue.Cause))
 			}
 			*count++
 		}

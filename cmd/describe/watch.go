@@ -1,8 +1,10 @@
 package describe
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -13,7 +15,11 @@ import (
 
 // watch prints what is asked for, and then what has changed, until ctx ends.
 func watch(ctx context.Context, opts *Options) error {
-	w := &watching{opts: opts}
+	// Each answer is written at once, with what separates it from the one before.
+	var page bytes.Buffer
+	printed, streams := *opts, *opts.Streams
+	streams.Out, printed.Streams = &page, &streams
+	w := &watching{opts: &printed}
 	return cmdutil.Follow(ctx, opts.Streams, opts.pause, func(ctx context.Context, streams *cmdutil.Streams) error {
 		asked := *opts
 		asked.Streams = streams
@@ -22,9 +28,14 @@ func watch(ctx context.Context, opts *Options) error {
 		case err != nil:
 			return err
 		case opts.Name != "":
-			return w.one(index)
+			err = w.one(index)
+		default:
+			err = w.list(index)
 		}
-		return w.list(index)
+		if _, failed := page.WriteTo(opts.Streams.Out); failed != nil {
+			err = errors.Join(err, fmt.Errorf("print: %w", failed))
+		}
+		return err
 	})
 }
 

@@ -177,7 +177,7 @@ func (r *report) repeat(ctx context.Context) {
 		}
 		fmt.Printf("repeating %s of %s\n", o.Test, o.Package)
 		again := exec.CommandContext(ctx, "go", arguments(o)...)
-		again.Env = r.machine.environment(false)
+		again.Env = append(r.machine.environment(false), r.variables(o)...)
 		if again.Run() == nil {
 			o.Repeated = "passed"
 		} else if ctx.Err() == nil {
@@ -197,16 +197,21 @@ func arguments(o *outcome) []string {
 	return []string{"test", "-count=1", "-vet=off", "-run", pattern(o.Test), "./" + o.Package}
 }
 
-// command repeats a test, with its seed.
-func (r *report) command(o *outcome) string {
-	var words []string
+// variables are what the environment needs to repeat a test: its shard and its seed.
+func (r *report) variables(o *outcome) []string {
+	var out []string
 	if r.Shard != "" {
-		words = append(words, shard.Variable+"="+string(r.Shard))
+		out = append(out, shard.Variable+"="+string(r.Shard))
 	}
 	if s := seed(o.output); s != "" {
-		words = append(words, s)
+		out = append(out, s)
 	}
-	return shellquote.Join(append(append(words, "go"), arguments(o)...)...)
+	return out
+}
+
+// command repeats a test, with its seed.
+func (r *report) command(o *outcome) string {
+	return shellquote.Join(append(append(r.variables(o), "go"), arguments(o)...)...)
 }
 
 // pattern matches one test, see go help testflag.
