@@ -255,12 +255,21 @@ func (g *gate) admits(workload *discoveryv1.Workload) (may bool, by []snapshot.R
 		return false, nil
 	}
 	caller := callerOf(workload, mesh, true)
+	q := &query{Index: g.Index, workload: workload, mesh: mesh}
+	hidden := !modeOf(workload).IsAmbient() && hiddenHost(q, g.d, hostFrom(mesh, g.d)) != ""
+	if hidden {
+		if what, _ := unknowns(q); mesh.Ref != g.d.Mesh.Ref || what == snapshot.UnknownsRefused {
+			return false, nil
+		}
+	}
 	var denied []snapshot.Ref
 	for _, c := range g.calls {
 		call, how := c.Call, connectionOf(g.Index, workload, mesh, g.d, c.port, "")
 		call.Caller = caller
 		if e := escapesTo(g.Index, workload, mesh, g.d, c.port); e.Sure {
 			how = pastOf(e)
+		} else if hidden {
+			how = pastUnknown()
 		}
 		j := judge(g.d, mesh, how, call, c.group)
 		if j.verdict == Allowed || j.verdict == Unknown {

@@ -66,14 +66,7 @@ func (x *Index) egress(workload snapshot.Ref) *Egress {
 	return out
 }
 
-func (x *Index) sidecarOf(workload snapshot.Ref) *snapshot.SidecarPlan {
-	for _, s := range x.state.Plan.Sidecars {
-		if slices.Contains(s.Workloads, workload) {
-			return s
-		}
-	}
-	return nil
-}
+func (x *Index) sidecarOf(workload snapshot.Ref) *snapshot.SidecarPlan { return x.sidecars[workload] }
 
 // section lists the hosts.
 func (e *Egress) section() Section {

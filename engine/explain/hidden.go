@@ -70,6 +70,22 @@ func hiddenFrom(q *query, d *snapshot.DestinationPlan, host string) string {
 	return q.hiddenByService(d, host)
 }
 
+// hiddenHost says why the callers' proxies do not know the host of a Destination, because of what users wrote, the mesh's settings or
+// ServiceDependencies; empty if they do.
+func hiddenHost(q *query, d *snapshot.DestinationPlan, host string) string {
+	if !isGateway(q.workload) {
+		if missing := q.hostMissing(d.Ref, host); missing != "" {
+			return missing
+		}
+	}
+	return prefixed(hiddenText, hiddenFrom(q, d, host))
+}
+
+// pastUnknown is how callers connect to a service of their own cluster whose host their proxies do not know, and pass on.
+func pastUnknown() connection {
+	return connection{plain: "their proxies do not know it and pass requests on as they are", foreign: true, past: true}
+}
+
 // answerHidden answers for a Destination whose host the callers' proxies do not know, as the sentence hidden says. A service of their
 // own cluster they may call nevertheless, past the mesh: its name is one of Kubernetes, too.
 func (q *query) answerHidden(out *Why, d *snapshot.DestinationPlan, hidden string) {
@@ -84,7 +100,7 @@ func (q *query) answerHidden(out *Why, d *snapshot.DestinationPlan, hidden strin
 	case snapshot.UnknownsElsewhere:
 		out.Verdict, out.Reason = Unknown, hidden+", and "+says+" sends such requests to where it says"
 	default:
-		q.answerPast(out, d, connection{plain: "their proxies do not know it and pass requests on as they are", foreign: true, past: true})
+		q.answerPast(out, d, pastUnknown())
 		out.Notes = append(out.Notes, hidden+". They send the requests on as they are, past the mesh, as outboundTrafficPolicy is ALLOW_ANY: no route and no setting applies, and the callers present no identity")
 	}
 }

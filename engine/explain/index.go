@@ -17,6 +17,7 @@ type Index struct {
 	destinations        map[snapshot.Ref]*snapshot.DestinationPlan
 	workloads           map[snapshot.Ref]*discoveryv1.Workload
 	virtualMeshes       map[snapshot.Ref]*snapshot.VirtualMeshPlan
+	sidecars            map[snapshot.Ref]*snapshot.SidecarPlan // of each workload that has one
 	dependencies        map[snapshot.Ref]*snapshot.DependencyPlan
 	virtualDestinations map[snapshot.Ref]*snapshot.VirtualDestinationPlan
 	policies            map[snapshot.Ref]*snapshot.PolicyPlan
@@ -56,6 +57,7 @@ func New(state *snapshot.State) *Index {
 		destinations:        map[snapshot.Ref]*snapshot.DestinationPlan{},
 		workloads:           map[snapshot.Ref]*discoveryv1.Workload{},
 		virtualMeshes:       map[snapshot.Ref]*snapshot.VirtualMeshPlan{},
+		sidecars:            map[snapshot.Ref]*snapshot.SidecarPlan{},
 		dependencies:        map[snapshot.Ref]*snapshot.DependencyPlan{},
 		virtualDestinations: map[snapshot.Ref]*snapshot.VirtualDestinationPlan{},
 		policies:            make(map[snapshot.Ref]*snapshot.PolicyPlan, len(state.Plan.Policies)),
@@ -86,6 +88,13 @@ func New(state *snapshot.State) *Index {
 	}
 	for _, p := range state.Plan.Policies {
 		x.policies[p.Ref] = p
+	}
+	for _, s := range state.Plan.Sidecars {
+		for _, ref := range s.Workloads {
+			if x.sidecars[ref] == nil {
+				x.sidecars[ref] = s
+			}
+		}
 	}
 	for _, o := range state.Plan.Workloads {
 		x.workloads[snapshot.RefOf(snapshot.Workload, o)] = o

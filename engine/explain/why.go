@@ -221,13 +221,7 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 	if answerEscaped(q, out, d) {
 		return
 	}
-	hidden := ""
-	if by := hiddenFrom(q, d, out.Host); by != "" {
-		hidden = hiddenText + by
-	}
-	if missing := q.hostMissing(d.Ref, out.Host); missing != "" && !isGateway(q.workload) {
-		hidden = missing
-	}
+	hidden := hiddenHost(q, d, out.Host)
 	at := placeOf(q, d)
 	at.hidden = hidden != ""
 	if by := definedByHand(q, at); by != "" {
@@ -369,15 +363,15 @@ func (q *query) unknownHost(d *snapshot.DestinationPlan) string {
 
 // hostMissing says why the proxies of the callers do not know a host; empty if they do.
 func (q *query) hostMissing(to snapshot.Ref, host string) string {
-	egress := q.egress(snapshot.RefOf(snapshot.Workload, q.workload))
-	if egress == nil || egress.Everything || slices.ContainsFunc(egress.Hosts, func(h EgressHost) bool {
+	sidecar := q.sidecarOf(snapshot.RefOf(snapshot.Workload, q.workload))
+	if sidecar == nil || sidecar.Egress.Everything || slices.ContainsFunc(sidecar.Egress.Hosts, func(h snapshot.EgressHost) bool {
 		rest, isPattern := strings.CutPrefix(h.Host, "*")
-		return h.Destination != nil && *h.Destination == to || h.Host == host || isPattern && strings.HasSuffix(host, rest)
+		return h.Destination == to || h.Host == host || isPattern && strings.HasSuffix(host, rest)
 	}) {
 		return ""
 	}
-	by := make([]string, len(egress.Dependencies))
-	for i, ref := range egress.Dependencies {
+	by := make([]string, len(sidecar.Egress.Dependencies))
+	for i, ref := range sidecar.Egress.Dependencies {
 		by[i] = shortName(ref)
 	}
 	return fmt.Sprintf("the proxies of the callers are not configured with %s: ServiceDependency %s names what they need; add it there", host, firstOf(by))
