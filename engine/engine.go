@@ -26,6 +26,8 @@
 //   - parts.go: the objects that follow from a plan
 //
 //   - foreign.go: those whose place is taken by what users wrote
+//
+//   - audit.go: what would be if all that is audited was enforced
 package engine
 
 import (
@@ -60,6 +62,7 @@ type Translator struct {
 	clusters map[string]*clusterCache
 	names    *discovery.StoredNames
 	planner  policy.Planner
+	audit    auditor
 	parts    partCache
 	foreign  foreignCache
 	statuses status.Writer
@@ -106,6 +109,7 @@ func New(options Options) *Translator {
 		clusters:  map[string]*clusterCache{},
 		names:     &discovery.StoredNames{},
 		planner:   policy.Planner{Dialects: dialects(meshes)},
+		audit:     auditor{planner: policy.Planner{Dialects: dialects(meshes)}},
 		parts:     partCache{kinds: meshes},
 	}
 }
@@ -113,7 +117,13 @@ func New(options Options) *Translator {
 // Translate translates an input.
 func (t *Translator) Translate(in *snapshot.Input) *snapshot.State {
 	discovered := t.discover(in)
-	plan := t.planner.Plan(in, discovered)
+	inForce, audited := t.audit.split(in)
+	plan := t.planner.Plan(inForce, discovered)
+	var would *snapshot.State
+	if audited != nil {
+		would = &snapshot.State{Input: audited, Discovered: discovered, Output: &snapshot.Output{Clusters: clusterNames(in), Frozen: frozen(in)}}
+		would.Plan, plan = t.audit.plan(audited, discovered, plan)
+	}
 	out := &snapshot.Output{Clusters: clusterNames(in), Frozen: frozen(in)}
 	out.Parts = t.parts.render(in.Management.Namespace, plan)
 	foreign := t.foreign.update(in, out.Parts)
@@ -125,7 +135,7 @@ func (t *Translator) Translate(in *snapshot.Input) *snapshot.State {
 	out.Debounces = debounces(discovered)
 	out.Withdrawals = virtualmesh.Withdrawals(virtualmesh.SettingsInForce(in.Management))
 	out.Issues = status.Issues(failed, discovered, plan, t.planner.Dialects)
-	t.state = &snapshot.State{Input: in, Discovered: discovered, Plan: plan, Output: out}
+	t.state = &snapshot.State{Input: in, Discovered: discovered, Plan: plan, Output: out, Audited: would}
 	return t.state
 }
 

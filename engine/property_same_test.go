@@ -32,10 +32,15 @@ func (d difference) in(element string) difference {
 // belongs together by identity.
 func compareStates(want, got *snapshot.State) difference {
 	c := newComparison()
+	if want.Audited != nil && got.Audited != nil {
+		if d := compareStates(want.Audited, got.Audited); d != (difference{}) {
+			return d.in("Audited")
+		}
+	}
 	for _, part := range []struct {
 		name      string
 		want, got any
-	}{{"Discovered", want.Discovered, got.Discovered}, {"Plan", want.Plan, got.Plan}, {"Output", want.Output, got.Output}} {
+	}{{"Discovered", want.Discovered, got.Discovered}, {"Plan", want.Plan, got.Plan}, {"Output", want.Output, got.Output}, {"Audited", want.Audited != nil, got.Audited != nil}} {
 		c.written = part.name == "Output"
 		if d := c.compare(reflect.ValueOf(part.want), reflect.ValueOf(part.got)); d != (difference{}) {
 			return d.in(part.name)

@@ -128,6 +128,14 @@ func actionOf(p *snapshot.PolicyPlan) string {
 	return ""
 }
 
+// enforcementOf is AUDIT for a policy that is audited; else empty.
+func enforcementOf(p *snapshot.PolicyPlan) string {
+	if p.Audited {
+		return string(networkingv1.EnforcementAudit)
+	}
+	return ""
+}
+
 // deniesMore reports whether something that a workload may ask for is denied now, and was not before.
 func deniesMore(workload *discoveryv1.Workload, was, is *snapshot.DestinationPlan, before, after *snapshot.MeshPlan) bool {
 	of := func(d *snapshot.DestinationPlan, mesh *snapshot.MeshPlan) (out []snapshot.EffectiveRule) {

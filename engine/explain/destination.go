@@ -35,6 +35,8 @@ type Destination struct {
 	// Views are the route tables; meshes without one reach the service unchanged.
 	Views  []View `json:"views"`
 	Access Access `json:"access"`
+	// Audit is what would change for its callers if all that is audited was enforced; nil if nothing would, or nothing is audited.
+	Audit *Audit `json:"audit,omitempty"`
 	// Failovers are the VirtualDestinations that have it as a service, as seen from
 	// its own mesh.
 	Failovers []Failover `json:"failovers,omitempty"`
@@ -94,7 +96,7 @@ type AppliedPolicy struct {
 func (x *Index) destination(d *snapshot.DestinationPlan) *Destination {
 	out := &Destination{
 		Ref: d.Ref, InForce: x.inForceOf(d.Ref), Host: d.LocalFQDN, Ports: []Port{}, Traffic: x.trafficOn(d), Views: viewsOf(x, d),
-		Access: x.accessTo(d), Endpoints: x.endpoints(d), Issues: x.issuesOf(d.Ref),
+		Access: x.accessTo(d), Audit: destinationAudit(x, d), Endpoints: x.endpoints(d), Issues: x.issuesOf(d.Ref),
 	}
 	if d.Mesh != nil {
 		out.Mesh = &d.Mesh.Ref
@@ -229,6 +231,7 @@ func (d *Destination) Page() Page {
 		page.Sections = append(page.Sections, v.sections()...)
 	}
 	page.Sections = append(page.Sections, d.Access.sections()...)
+	page.Sections = append(page.Sections, d.Audit.sections()...)
 	page.Sections = append(page.Sections, endpointsSection(d.Endpoints))
 	if len(d.SubsetsFor) > 0 {
 		s := Section{Title: "Its subsets are used by", Header: []string{"POLICY"}}

@@ -26,6 +26,8 @@ type Index struct {
 	kinds               map[snapshot.Kind]describedKind
 	outside             *outside
 	unwritten           unwritten
+	// audited is what would be if all that is audited was enforced; nil if nothing is.
+	audited *Index
 	// stored are the statuses that a server has written; nil if none is looked
 	// at. See NewLive.
 	stored map[snapshot.Ref]*storedStatus
@@ -112,6 +114,9 @@ func New(state *snapshot.State) *Index {
 	x.inheritIssues()
 	for _, k := range describedKinds(x) {
 		x.kinds[k.kind] = k
+	}
+	if state.Audited != nil {
+		x.audited = New(state.Audited)
 	}
 	return x
 }

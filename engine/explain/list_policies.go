@@ -17,6 +17,8 @@ type PolicyItem struct {
 	Ref snapshot.Ref `json:"ref"`
 	// Action is DENY for an AccessPolicy that denies; else empty.
 	Action string `json:"action,omitempty"`
+	// Enforcement is AUDIT for an AccessPolicy that is not in force; else empty.
+	Enforcement string `json:"enforcement,omitempty"`
 	// State is that of its status.
 	State commonv1.ApprovalState `json:"state"`
 	// Targets are the Destinations that it selects, or the Workloads of a
@@ -110,6 +112,9 @@ func (x *Index) policyItemTable(empty string, items []PolicyItem, first []column
 	if slices.ContainsFunc(items, func(p PolicyItem) bool { return p.Action != "" }) {
 		own = append([]column[PolicyItem]{text("ACTION", 0, func(p *PolicyItem) string { return p.Action })}, own...)
 	}
+	if slices.ContainsFunc(items, func(p PolicyItem) bool { return p.Enforcement != "" }) {
+		own = append([]column[PolicyItem]{text("ENFORCEMENT", 0, func(p *PolicyItem) string { return p.Enforcement })}, own...)
+	}
 	return newPolicyTable(x, empty, items, func(p *PolicyItem) *PolicyItem { return p }, first, own)
 }
 
@@ -139,7 +144,7 @@ func (x *Index) policyItems(kind snapshot.Kind) []PolicyItem {
 	for _, p := range x.state.Plan.Policies {
 		if p.Ref.Kind == kind {
 			item := x.policyItem(p.Ref, x.stateOf(p.Ref), p.Verdicts, p.Policy)
-			item.Action = actionOf(p)
+			item.Action, item.Enforcement = actionOf(p), enforcementOf(p)
 			items = append(items, item)
 		}
 	}

@@ -67,6 +67,11 @@ func newPlanned(before, after *Index, changes []PlannedChange) (*Planned, error)
 			out.Notes = append(out.Notes, "cluster "+c.Name+" is not watched ("+reason+"): nothing is written there until it is")
 		}
 	}
+	for _, c := range out.Changes {
+		if note := auditSentence(after, c.Ref); note != "" {
+			out.Notes = append(out.Notes, note)
+		}
+	}
 	out.Graph = changedGraph(before, after, out.Effects)
 	out.Verdict = out.verdict()
 	return out, nil

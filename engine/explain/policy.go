@@ -15,6 +15,9 @@ type Policy struct {
 	Ref snapshot.Ref `json:"ref"`
 	// Action is DENY for an AccessPolicy that denies; else empty.
 	Action string `json:"action,omitempty"`
+	// Enforcement is AUDIT for a policy that refuses nothing, and of which Audit says what it would refuse; else empty.
+	Enforcement string `json:"enforcement,omitempty"`
+	Audit       *Audit `json:"audit,omitempty"`
 	// State is that of its status.
 	State commonv1.ApprovalState `json:"state"`
 	InForce
@@ -59,7 +62,7 @@ type PolicyTarget struct {
 
 func (x *Index) policy(p *snapshot.PolicyPlan) *Policy {
 	out := &Policy{
-		Ref: p.Ref, Action: actionOf(p), State: x.stateOf(p.Ref), InForce: x.inForceOf(p.Ref), Targets: []PolicyTarget{}, AnySource: anySource(p),
+		Ref: p.Ref, Action: actionOf(p), Enforcement: enforcementOf(p), Audit: policyAudit(x, p), State: x.stateOf(p.Ref), InForce: x.inForceOf(p.Ref), Targets: []PolicyTarget{}, AnySource: anySource(p),
 		Sources: p.Workloads, SourceCount: p.WorkloadCount, AllSources: p.WorkloadCount > 1 && p.WorkloadCount == len(x.workloads), Issues: x.issuesOf(p.Ref),
 	}
 	if p.Policy != nil {
@@ -83,6 +86,9 @@ func (x *Index) policyTarget(ref snapshot.Ref, v snapshot.Verdict) PolicyTarget 
 		t.Order = &order
 	}
 	d := x.destinations[v.Destination]
+	if p := x.policies[ref]; p != nil && p.Audited {
+		d = x.audited.destinations[v.Destination]
+	}
 	switch {
 	case d == nil:
 		return t
@@ -132,6 +138,14 @@ func stateText(state, wouldBe string, lastGood, reduced bool) string {
 	return state
 }
 
+// enforcementText is for people; empty for what is in force.
+func enforcementText(enforcement string) string {
+	if enforcement == "" {
+		return ""
+	}
+	return enforcement + ": it refuses and allows nothing"
+}
+
 // lostFields are the fields that older policies set.
 func lostFields(issues []snapshot.Issue) []string {
 	var lost []string
@@ -151,9 +165,12 @@ func (p *Policy) Page() Page {
 	if ordered {
 		targets.Header = []string{"DESTINATION", "CLUSTER", "STATE", "ORDER", "SETS", "WHY NOT"}
 	}
-	answer := [][2]string{{"Action", p.Action}, {"State", string(p.State)}}
+	answer := [][2]string{{"Action", p.Action}, {"Enforcement", enforcementText(p.Enforcement)}, {"State", string(p.State)}}
 	for i, does := range p.does() {
 		name := "Does"
+		if p.Enforcement != "" {
+			name = "Would do"
+		}
 		if i > 0 {
 			name = " "
 		}
@@ -168,10 +185,10 @@ func (p *Policy) Page() Page {
 	}
 	return p.InForce.on(Page{
 		Title: p.Ref.Kind.String() + " " + shortName(p.Ref),
-		Sections: []Section{
+		Sections: slices.Concat([]Section{
 			facts("", append(answer, [2]string{"Created", timeText(p.Created)})...),
 			targets, p.sourcesSection(),
-		},
+		}, p.Audit.sections()),
 		Issues: p.Issues,
 	})
 }

@@ -16,8 +16,9 @@ type VirtualMesh struct {
 	State commonv1.ApprovalState `json:"state"`
 	InForce
 	Members []Member `json:"members"`
-	// GlobalAccess is MESH_DEFAULT, ENABLED or DISABLED.
+	// GlobalAccess is MESH_DEFAULT, ENABLED, DISABLED, or AUDIT with what ENABLED would refuse in Audit.
 	GlobalAccess networkingv1.GlobalAccessPolicy `json:"globalAccessPolicy"`
+	Audit        *Audit                          `json:"audit,omitempty"`
 	// Trust says in words who issues the members' certificates.
 	Trust string `json:"trust"`
 	// CommonTrust is where the common trust of the members stands; nil if they are given none, or that
@@ -72,7 +73,7 @@ type Federated struct {
 func (x *Index) virtualMesh(v *snapshot.VirtualMeshPlan) *VirtualMesh {
 	spec := &v.VirtualMesh.Spec
 	out := &VirtualMesh{
-		Ref: v.Ref, State: x.stateOf(v.Ref), InForce: x.inForceOf(v.Ref), Members: []Member{}, GlobalAccess: globalAccess(v.VirtualMesh), Trust: trustText(spec.MtlsConfig),
+		Ref: v.Ref, State: x.stateOf(v.Ref), InForce: x.inForceOf(v.Ref), Members: []Member{}, GlobalAccess: globalAccess(v.VirtualMesh), Audit: meshAudit(x, v), Trust: trustText(spec.MtlsConfig),
 		HostnameSuffix: networkingv1.DefaultHostnameSuffix, Federated: []Federated{}, Issues: x.issuesOf(v.Ref),
 	}
 	if f := spec.Federation; f != nil && f.HostnameSuffix != "" {
@@ -221,6 +222,7 @@ func (v *VirtualMesh) Page() Page {
 		),
 		members,
 	}
+	sections = append(sections, v.Audit.sections()...)
 	if v.CommonTrust != nil {
 		sections = append(sections, v.CommonTrust.inDescription()...)
 	}

@@ -188,6 +188,9 @@ func (x *Index) Why(from, to snapshot.Ref, request Request) *Why {
 	out.conclude()
 	q.checkOrigin(out)
 	q.checkAbort(out)
+	if note := auditNote(x, out); note != "" {
+		out.Notes = append(out.Notes, note)
+	}
 	return out
 }
 

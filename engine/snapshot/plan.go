@@ -13,6 +13,8 @@ type State struct {
 	Discovered []*Discovered
 	Plan       *Plan
 	Output     *Output
+	// Audited is what would be if all that is audited was enforced: its Output has nothing to write. Nil if nothing is audited.
+	Audited *State
 }
 
 // Find returns an object as discovery found it, or else as the Input has it; nil if
@@ -120,6 +122,8 @@ type PolicyPlan struct {
 	// LastEnforced is the last generation of the policy's spec that was in force
 	// on any Destination; 0 if none ever was.
 	LastEnforced int64
+	// Audited: the policy is not in force, and its verdicts are those that it would have.
+	Audited bool
 }
 
 // Verdict says whether a policy is in force on one Destination.

@@ -25,6 +25,8 @@ type causes struct {
 	// Empty if it is accepted or rejected as a whole.
 	nouns             string
 	accepted, targets int
+	// audited: the resource only has meshctl say what it would do.
+	audited bool
 }
 
 // note notes the first of each among issues.
@@ -69,6 +71,8 @@ func (c *causes) conditions(generation int64, state commonv1.ApprovalState) []me
 		inForce.fail(string(c.unmet.Code), c.unmet.Text())
 	case state == commonv1.ApprovalStatePending:
 		inForce.fail(string(snapshot.TrustPending), "members do not trust each other yet")
+	case c.audited:
+		inForce.Reason, inForce.Message = commonv1.ReasonAudited, "its enforcement is AUDIT: it refuses and allows nothing"
 	case c.nouns != "" && c.targets == 0:
 		inForce.Reason, inForce.Message = string(snapshot.SelectsNothing), "it applies to no "+strings.TrimSuffix(c.nouns, "s")
 	}

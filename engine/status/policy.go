@@ -10,6 +10,7 @@ import (
 func policyStatus(p *snapshot.PolicyPlan, failures []snapshot.Failure) *snapshot.Status {
 	s := summarize("destinations", p.Verdicts, p.Issues, failures)
 	s.counts.Workloads = int32(p.WorkloadCount)
+	s.causes.audited = p.Audited
 	var workloads []string
 	for _, w := range p.Workloads {
 		workloads = append(workloads, w.Key())

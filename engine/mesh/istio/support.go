@@ -268,7 +268,7 @@ func filterFields() []snapshot.Support {
 
 func accessFields() []snapshot.Support {
 	return append(snapshot.Declare(snapshot.AccessPolicy, snapshot.Enforced, "",
-		"action",
+		"action", "enforcement",
 		"allowedMethods",
 		"allowedPaths",
 		"allowedPorts",

@@ -104,7 +104,7 @@ func accessFields() []snapshot.Support {
 	)
 	return append(slices.Concat(
 		snapshot.Declare(kind, snapshot.Enforced, "",
-			"action",
+			"action", "enforcement",
 			"allowedMethods",
 			"allowedPaths",
 			"allowedPorts",

@@ -23,4 +23,6 @@ const (
 	ReasonNotAccepted = "NotAccepted"
 	// ReasonNotInForce: another object of the kind is in force instead, or only those in another namespace count.
 	ReasonNotInForce = "NotInForce"
+	// ReasonAudited: nothing follows from it for requests, as it asks.
+	ReasonAudited = "Audited"
 )

@@ -14,6 +14,7 @@ import (
 // +kubebuilder:resource:path=accesspolicies,scope=Namespaced,shortName=ap,categories={meshctl,mesh-policy}
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="Whether it was accepted; see the status for the reasons"
 // +kubebuilder:printcolumn:name="Action",type=string,JSONPath=`.spec.action`,description="ALLOW, which is also meant if it is empty, or DENY"
+// +kubebuilder:printcolumn:name="Enforcement",type=string,JSONPath=`.spec.enforcement`,priority=1,description="ENFORCE, which is also meant if it is empty, or AUDIT"
 // +kubebuilder:printcolumn:name="Destinations",type=integer,JSONPath=`.status.counts.destinations`,description="How many Destinations it selects"
 // +kubebuilder:printcolumn:name="Problems",type=integer,JSONPath=`.status.counts.problems`,description="On how many it is not accepted"
 // +kubebuilder:printcolumn:name="Error",type=string,JSONPath=`.status.errors[0]`,priority=1,description="The first reason why it is not accepted"
@@ -40,11 +41,26 @@ const (
 	AccessDeny AccessAction = "DENY"
 )
 
+// Enforcement says whether an AccessPolicy decides.
+// +kubebuilder:validation:Enum=ENFORCE;AUDIT
+type Enforcement string
+
+// The values of Enforcement.
+const (
+	// EnforcementEnforce has the mesh do what the policy says.
+	EnforcementEnforce Enforcement = "ENFORCE"
+	// EnforcementAudit changes nothing for any request: meshctl says which calls the policy would refuse.
+	EnforcementAudit Enforcement = "AUDIT"
+)
+
 // AccessPolicySpec says who may call what, or may not. Paths, methods and ports must all be met by a request.
 type AccessPolicySpec struct {
 	// Action is ALLOW if omitted. With DENY, the policy rejects what it selects, whatever other AccessPolicies allow; it closes nothing
 	// else. Callers that present no identity are rejected only by a policy without sourceSelector. Not part of Gloo Mesh 1.x.
 	Action AccessAction `json:"action,omitempty"`
+	// Enforcement is ENFORCE if omitted. With AUDIT, the policy refuses nothing and allows nothing: meshctl describe, why and plan say
+	// which calls it would refuse, if all that is audited was enforced. Not part of Gloo Mesh 1.x.
+	Enforcement Enforcement `json:"enforcement,omitempty"`
 	// SourceSelector selects the callers by identity; empty means every caller, also those without identity.
 	// +kubebuilder:validation:MaxItems=100
 	SourceSelector []commonv1.IdentitySelector `json:"sourceSelector,omitempty"`
@@ -74,6 +90,9 @@ type AccessPolicySpec struct {
 
 // Denies reports whether the policy denies what it selects.
 func (s *AccessPolicySpec) Denies() bool { return s.Action == AccessDeny }
+
+// Audited reports whether the policy only has meshctl say what it would refuse.
+func (s *AccessPolicySpec) Audited() bool { return s.Enforcement == EnforcementAudit }
 
 // AccessPolicyStatus is the observed state of an AccessPolicy. Its maps and lists are cut short when they grow large: problems
 // come first, and counts has the whole numbers.

@@ -44,7 +44,7 @@ type VirtualMeshSpec struct {
 
 // GlobalAccessPolicy sets whether calls are refused unless allowed.
 //
-// +kubebuilder:validation:Enum=MESH_DEFAULT;ENABLED;DISABLED
+// +kubebuilder:validation:Enum=MESH_DEFAULT;ENABLED;DISABLED;AUDIT
 type GlobalAccessPolicy string
 
 const (
@@ -54,7 +54,12 @@ const (
 	GlobalAccessPolicyEnabled GlobalAccessPolicy = "ENABLED"
 	// GlobalAccessPolicyDisabled allows what no AccessPolicy restricts.
 	GlobalAccessPolicyDisabled GlobalAccessPolicy = "DISABLED"
+	// GlobalAccessPolicyAudit leaves each mesh as it is, and has meshctl say which calls ENABLED would refuse. Not part of Gloo Mesh 1.x.
+	GlobalAccessPolicyAudit GlobalAccessPolicy = "AUDIT"
 )
+
+// AuditsAccess reports whether meshctl only says which calls the global access policy would refuse.
+func (s *VirtualMeshSpec) AuditsAccess() bool { return s.GlobalAccessPolicy == GlobalAccessPolicyAudit }
 
 // VirtualMeshStatus is the observed state of a VirtualMesh. Its maps are cut short when they grow large: problems come first,
 // and counts has the whole numbers.

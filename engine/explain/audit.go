@@ -1,0 +1,149 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// Audit is what would change for calls if all that is audited was enforced: AccessPolicies with enforcement AUDIT, and VirtualMeshes with
+// globalAccessPolicy AUDIT. Of an object, it has the calls to services that the object is about.
+type Audit struct {
+	// Refused are calls that are answered now.
+	Refused []AuditedCalls `json:"refused"`
+	// Allowed are calls that are refused now.
+	Allowed []AuditedCalls `json:"allowed,omitempty"`
+	// Narrowed are services of which callers that are let in could ask for less.
+	Narrowed []snapshot.Ref `json:"narrowed,omitempty"`
+}
+
+// AuditedCalls are calls of each of From to each of To, both ascending.
+type AuditedCalls struct {
+	From []snapshot.Ref `json:"from"`
+	To   []snapshot.Ref `json:"to"`
+}
+
+// audit compares what is in force with what would be, on Destinations. It is nil if nothing is audited.
+func audit(x *Index, on func(*snapshot.DestinationPlan) bool) *Audit {
+	if x.audited == nil {
+		return nil
+	}
+	e := &effects{before: x, after: x.audited, callers: x.Refs(snapshot.Workload)}
+	out := &Audit{Refused: []AuditedCalls{}}
+	for _, ref := range sortedRefs(x.destinations) {
+		was, is := x.destinations[ref], x.audited.destinations[ref]
+		if is != nil && on(was) {
+			e.access(ref, was, is)
+		}
+	}
+	for i := range e.list {
+		if effect := &e.list[i]; effect.Kind == EffectLimit && effect.Harm {
+			out.Narrowed = append(out.Narrowed, effect.On)
+		}
+	}
+	for _, row := range (&Planned{Effects: e.list}).Calls() {
+		calls := AuditedCalls{From: row.From, To: row.To}
+		if row.Lost {
+			out.Refused = append(out.Refused, calls)
+		} else {
+			out.Allowed = append(out.Allowed, calls)
+		}
+	}
+	return out
+}
+
+// policyAudit is what a policy that is audited would change on its Destinations; nil for others.
+func policyAudit(x *Index, p *snapshot.PolicyPlan) *Audit {
+	if !p.Audited {
+		return nil
+	}
+	return audit(x, func(d *snapshot.DestinationPlan) bool {
+		_, selected := slices.BinarySearchFunc(p.Verdicts, d.Ref, func(v snapshot.Verdict, ref snapshot.Ref) int { return v.Destination.Compare(ref) })
+		return selected
+	})
+}
+
+// destinationAudit is what would change for the callers of a Destination; nil if nothing would.
+func destinationAudit(x *Index, d *snapshot.DestinationPlan) *Audit {
+	out := audit(x, func(o *snapshot.DestinationPlan) bool { return o == d })
+	if out != nil && len(out.Refused)+len(out.Allowed)+len(out.Narrowed) == 0 {
+		return nil
+	}
+	return out
+}
+
+// meshAudit is what a VirtualMesh would change that audits access; nil for others.
+func meshAudit(x *Index, v *snapshot.VirtualMeshPlan) *Audit {
+	if !v.VirtualMesh.Spec.AuditsAccess() {
+		return nil
+	}
+	return audit(x, func(d *snapshot.DestinationPlan) bool { return d.Mesh != nil && d.Mesh.VirtualMesh == v.VirtualMesh })
+}
+
+// sections show an audit.
+func (a *Audit) sections() []Section {
+	if a == nil {
+		return nil
+	}
+	out := Section{Title: "Audit: if all that is audited was enforced", Header: []string{"CALLERS", "WOULD BE", "TO"}}
+	row := func(word string, calls []AuditedCalls) {
+		for i := range calls {
+			out.Rows = append(out.Rows, []string{refNames(calls[i].From), word, refNames(calls[i].To)})
+		}
+	}
+	row("refused", a.Refused)
+	row("let in", a.Allowed)
+	if len(a.Narrowed) > 0 {
+		out.Rows = append(out.Rows, []string{"some", "refused some requests", refNames(a.Narrowed)})
+	}
+	if len(out.Rows) == 0 {
+		out = Section{Title: out.Title, Text: "No known caller would be refused."}
+	}
+	return []Section{out}
+}
+
+// auditSentence says what an object that is audited would change for calls; empty for others.
+func auditSentence(x *Index, ref snapshot.Ref) string {
+	var audit *Audit
+	if p := x.policies[ref]; p != nil {
+		audit = policyAudit(x, p)
+	} else if v := x.virtualMeshes[ref]; v != nil {
+		audit = meshAudit(x, v)
+	}
+	if audit == nil {
+		return ""
+	}
+	var parts []string
+	add := func(word string, calls []AuditedCalls) {
+		var texts []string
+		for i := range calls {
+			texts = append(texts, refNames(calls[i].From)+" to "+refNames(calls[i].To))
+		}
+		if len(texts) > 0 {
+			parts = append(parts, word+" calls of "+firstOf(texts))
+		}
+	}
+	add("refuse", audit.Refused)
+	add("let in", audit.Allowed)
+	if len(audit.Narrowed) > 0 {
+		parts = append(parts, "refuse some requests to "+refNames(audit.Narrowed))
+	}
+	if len(parts) == 0 {
+		parts = append(parts, "refuse no known caller")
+	}
+	return fmt.Sprintf("%s %s is audited: nothing is refused. With all that is audited enforced, it would %s", ref.Kind, shortName(ref), strings.Join(parts, ", and "))
+}
+
+// auditNote says what would become of requests if all that is audited was enforced; empty if the same.
+func auditNote(x *Index, w *Why) string {
+	if x.audited == nil {
+		return ""
+	}
+	would := x.audited.Why(w.From, w.To, w.Request)
+	if would == nil || would.Verdict == w.Verdict || would.Verdict != Refused && would.Verdict != Partly && w.Verdict != Refused && w.Verdict != Partly {
+		return ""
+	}
+	return fmt.Sprintf("if all that is audited was enforced, this would be %s: %s", would.Verdict, would.Reason)
+}
