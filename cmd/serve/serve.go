@@ -121,15 +121,15 @@ func serveRun(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
+	var proxies telemetry.Telemetry
 	var relay *serve.Relay
 	if opts.RelayBind != "" {
 		names := opts.RelayNames
 		if len(names) == 0 {
 			names = []string{enroll.ServerName(opts.Namespace), enroll.ServerName(opts.Namespace) + ".svc"}
 		}
-		relay = &serve.Relay{Bind: opts.RelayBind, Advertise: opts.RelayAdvertise, Identify: agents(names, log)}
+		relay = &serve.Relay{Bind: opts.RelayBind, Advertise: opts.RelayAdvertise, Identify: agents(names, log), Readings: &proxies}
 	}
-	var proxies telemetry.Telemetry
 	return serve.Run(ctx, serve.Options{
 		Relay:      relay,
 		Management: config, Namespace: opts.Namespace, MetricsBind: opts.MetricsBind, DebugBind: opts.DebugBind,
@@ -139,7 +139,9 @@ func serveRun(ctx context.Context, opts *Options) error {
 		Runnables: []serve.Runnable{
 			{Name: "certificates", Run: certificates},
 			{Name: "telemetry", Run: func(ctx context.Context, t serve.LeaderContext) error {
-				return proxies.Run(ctx, telemetry.Options{State: t.State, Clusters: t.Clusters, Metrics: t.Metrics, Log: t.Log})
+				return proxies.Run(ctx, telemetry.Options{
+					State: t.State, Clusters: t.Clusters, Secret: secretOf(t.Management, t.Namespace), Metrics: t.Metrics, Log: t.Log,
+				})
 			}},
 		},
 	})

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -58,6 +59,17 @@ func GetFromPod(ctx context.Context, config *rest.Config, namespace, pod string,
 	case <-ctx.Done():
 	}
 	return nil, err
+}
+
+// GetFromAddress gets a page that an address serves, by HTTP: of who is there, and of nobody else, as no proxy is asked and no redirection is
+// followed. Ctx and limit are as in GetFromPod.
+func GetFromAddress(ctx context.Context, address netip.AddrPort, path string, limit int64) ([]byte, error) {
+	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/%s", address, path), nil)
+	if err != nil {
+		return nil, err
+	}
+	return get(transport, request, limit)
 }
 
 func get(transport http.RoundTripper, request *http.Request, limit int64) ([]byte, error) {

@@ -34,6 +34,8 @@ type Relay struct {
 	// Identify prepares what knows the agents of a management plane, and the TLS of the hub, for a term as the leader. Writes go through
 	// the fence of the term.
 	Identify func(ctx context.Context, management *rest.Config, namespace, plane string) (hub.Agents, *tls.Config, error)
+	// Readings takes what agents read of proxies; none is taken if it is nil.
+	Readings hub.Readings
 }
 
 // door is where agents come in: their connections are served while this process leads, and passed on to the leader else.
@@ -170,7 +172,7 @@ func (d *door) enter(ctx context.Context, h *hub.Hub, config *tls.Config) {
 	within := &inside{address: d.listener.Addr(), conns: make(chan net.Conn), closed: make(chan struct{})}
 	server := grpc.NewServer(
 		grpc.Creds(credentials.NewTLS(config)),
-		// Three streams, and one call. Whoever reaches the port may connect, and has to say soon who it is.
+		// Three streams, and one call; on another connection, one stream. Whoever reaches the port may connect, and has to say soon who it is.
 		grpc.MaxConcurrentStreams(8), grpc.ConnectionTimeout(passTimeout),
 		grpc.UnaryInterceptor(func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (answer any, err error) {
 			broken := kube.Catch(func() { answer, err = handle(ctx, request) })

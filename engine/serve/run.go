@@ -189,7 +189,7 @@ func (w *worker) relay(ctx context.Context, d *door, id string, term hub.Term) e
 	if err != nil {
 		return fmt.Errorf("serve: agents: %w", err)
 	}
-	h := hub.New(hub.Options{Agents: agents, Plane: id, Term: term, Version: w.options.Version, Log: w.options.Log})
+	h := hub.New(hub.Options{Agents: agents, Plane: id, Term: term, Version: w.options.Version, Log: w.options.Log, Readings: w.options.Relay.Readings})
 	w.clusters.hub = h
 	w.metrics.MustRegister(h.Collector())
 	w.agents = func(ctx context.Context) {

@@ -1,12 +1,25 @@
 // Package telemetry reads what proxies count, and keeps the last 15 minutes of it in memory: a Telemetry belongs to a process, and counts
 // while that leads. What the numbers mean is decided in package traffic.
 //
-//	telemetry.go  the process's Telemetry, and the page that it serves
-//	scrape.go     reading the proxies of all clusters, again and again
-//	metrics.go    the numbers as metrics
+//	telemetry.go   the process's Telemetry, and the page that it serves
+//	scrape.go      rounds over all clusters; reading proxies by way of the API server
+//	agents.go      what agents have read
+//	prometheus.go  what a Prometheus has read
+//	local.go       an agent's side: reading the proxies of its own cluster
+//	page.go        the pages of one proxy
+//	metrics.go     the numbers as metrics
 //
-// Proxies are read by way of the API servers, as by kubectl port-forward: the management plane does not reach addresses of pods, and
+// Numbers of a cluster come in through one of three doors.
+//
+// Scrape: proxies are read by way of the API servers, as by kubectl port-forward: the management plane does not reach addresses of pods, and
 // the ports of proxies need not be open to anybody. That takes the right to create pods/portforward, which registration does not give:
 // who has it reaches all ports of all pods. An administrator of a cluster gives it to the account of the management plane, or does
 // not, and nothing is read there.
+//
+// Agent: the agent of a cluster that is reached through it reads the proxies at the addresses of their pods, which it knows anyway. Istio's
+// proxies serve their statistics to everybody in the cluster at port 15090, by plain HTTP and without anything else (istio.io: Ports used by
+// Istio): that takes no right at the API server. Whatever answers at the address of a pod counts as that pod, and as no other.
+//
+// Prometheus: a server that has read the proxies is asked for the same counters, by pod. Where a Prometheus has several replicas, an answer
+// may be older than the one before; see traffic.Reading.
 package telemetry

@@ -21,18 +21,24 @@ type collector struct {
 }
 
 // series are the labels of an edge.
-type series [8]string
+type series [9]string
 
 var edgeLabels = []string{
 	"source_cluster", "source_namespace", "source_workload", "destination_cluster", "destination_namespace", "destination_service", "destination_port", "destination_subset",
+	"door",
 }
 
 func (t *term) register(r prometheus.Registerer) error {
 	t.reads = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "meshctl", Name: "telemetry_reads_total", Help: "Readings of proxies, by cluster and result: ok, or the reason why there was none.",
 	}, []string{"cluster", "result"})
-	if err := r.Register(t.reads); err != nil {
-		return err
+	t.lost = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "meshctl", Name: "telemetry_lost_total", Help: "Readings of agents that were dropped on the way, or not taken, by reason. The next reading of a proxy has what a lost one had.",
+	}, []string{"cluster", "reason"})
+	for _, c := range []prometheus.Collector{t.reads, t.lost} {
+		if err := r.Register(c); err != nil {
+			return err
+		}
 	}
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("meshctl_"+name, help, labels, nil)
@@ -45,7 +51,7 @@ func (t *term) register(r prometheus.Registerer) error {
 		retries:  desc("request_retries_total", "Attempts after the first one.", edgeLabels...),
 		sent:     desc("tcp_sent_bytes_total", "Bytes that workloads sent.", edgeLabels...),
 		received: desc("tcp_received_bytes_total", "Bytes that workloads received.", edgeLabels...),
-		duration: desc("request_duration_milliseconds", "Time until the answer, as callers see it.", "source_cluster", "destination_cluster", "destination_namespace", "destination_service"),
+		duration: desc("request_duration_milliseconds", "Time until the answer, as callers see it.", "source_cluster", "destination_cluster", "destination_namespace", "destination_service", "door"),
 		edges:    desc("telemetry_edges", "Edges between workloads and destinations of the last 15 minutes."),
 		folded:   desc("telemetry_others_total", "Edges that became one with those of other callers of the same destination, as there were too many."),
 		proxies:  desc("telemetry_proxies", "Proxies by cluster and by what became of their last reading: ok, or the reason why there was none.", "cluster", "result"),
@@ -133,6 +139,7 @@ func (t *term) labels(key traffic.Key, level int) (out series) {
 	if level < 1 {
 		out[7] = key.Subset
 	}
+	out[8] = string(key.Door)
 	return out
 }
 
@@ -165,9 +172,9 @@ func (c *collector) collectEdges(out chan<- prometheus.Metric, byEdge map[series
 // collectDurations adds up the latencies by destination and the cluster of the callers. Proxies do not say their sum in a form that adds
 // up exactly; it is left at 0.
 func (c *collector) collectDurations(out chan<- prometheus.Metric, byEdge map[series]*traffic.Values) {
-	byDestination := map[[4]string]*traffic.Values{}
+	byDestination := map[[5]string]*traffic.Values{}
 	for at, v := range byEdge {
-		key := [4]string{at[0], at[3], at[4], at[5]}
+		key := [5]string{at[0], at[3], at[4], at[5], at[8]}
 		if byDestination[key] == nil {
 			byDestination[key] = &traffic.Values{}
 		}

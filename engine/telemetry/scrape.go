@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -54,7 +54,9 @@ func newTerm(o Options, now time.Time) *term {
 	}
 	return &term{
 		Options: o, book: traffic.NewBook(now), ring: traffic.NewRing(now, traffic.MaxEdges),
-		status: map[traffic.Proxy]traffic.Status{}, rights: map[string]right{},
+		status: map[traffic.Proxy]traffic.Status{}, rights: map[string]right{}, entrances: map[string]traffic.Entrance{}, changed: map[string]time.Time{},
+		pods: map[traffic.Proxy]*traffic.Pod{}, heard: map[traffic.Proxy]time.Time{}, agents: map[string]*fromAgent{},
+		answers: map[string]string{},
 	}
 }
 
@@ -84,37 +86,67 @@ func (t *term) round(ctx context.Context, state *snapshot.State) {
 		pod := &survey.Pods[i]
 		byCluster[pod.Proxy.Cluster] = append(byCluster[pod.Proxy.Cluster], pod)
 	}
-	t.begin(state, byCluster)
+	t.begin(time.Now(), state, survey.Entrances, byCluster)
 	configs := t.Clusters()
 	var clusters sync.WaitGroup
 	defer clusters.Wait()
 	for name, pods := range byCluster {
-		clusters.Go(func() { t.cluster(ctx, name, configs[name], pods) })
+		switch at := survey.Entrances[name]; at.Door {
+		case traffic.Scrape:
+			clusters.Go(func() { t.cluster(ctx, name, configs[name], pods) })
+		case traffic.Prometheus:
+			clusters.Go(func() { t.gather(ctx, name, at.Prometheus, pods) })
+		case traffic.Agent:
+			t.awaited(time.Now(), pods)
+		case traffic.Off:
+		}
 	}
 }
 
-// begin takes a translation over, and forgets the proxies that are gone.
-func (t *term) begin(state *snapshot.State, byCluster map[string][]*traffic.Pod) {
+// begin takes a translation over, and forgets the proxies that are gone. Where numbers come in otherwise than before, counting begins anew: else
+// what came in through one door would come in through the other one, too.
+func (t *term) begin(now time.Time, state *snapshot.State, entrances map[string]traffic.Entrance, byCluster map[string][]*traffic.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.state != state {
 		t.state, t.names, t.peers = state, traffic.NewNames(state.Plan), traffic.NewPeers(state.Plan)
 	}
-	there := map[traffic.Proxy]bool{}
+	for name, at := range entrances {
+		switch before, known := t.entrances[name]; {
+		case !known && len(t.entrances) == 0: // the first translation
+			t.changed[name] = now
+		case !known || !reflect.DeepEqual(before, at):
+			t.changed[name] = now
+			t.book.Begin(name, now)
+			delete(t.answers, name)
+			for proxy := range t.status {
+				if proxy.Cluster == name {
+					delete(t.status, proxy)
+				}
+			}
+		}
+	}
+	t.entrances = entrances
+	t.pods = map[traffic.Proxy]*traffic.Pod{}
 	for _, pods := range byCluster {
 		for _, pod := range pods {
-			there[pod.Proxy] = true
+			t.pods[pod.Proxy] = pod
 		}
 	}
 	for proxy := range t.status {
-		if !there[proxy] {
+		if t.pods[proxy] == nil {
 			delete(t.status, proxy)
+		}
+	}
+	for proxy := range t.heard {
+		if t.pods[proxy] == nil {
+			delete(t.heard, proxy)
 		}
 	}
 	for _, c := range state.Input.Clusters {
 		// What could not be read is not taken for gone.
 		if !c.Frozen() {
-			t.book.Keep(c.Name, func(p traffic.Proxy) bool { return there[p] })
+			t.book.Keep(c.Name, func(p traffic.Proxy) bool { return t.pods[p] != nil })
 		}
 	}
 }
@@ -138,7 +170,7 @@ func (t *term) cluster(ctx context.Context, name string, config *rest.Config, po
 			continue
 		}
 		group.Go(func() {
-			if !sleep(ctx, t.offset(pod.Proxy)) {
+			if !sleep(ctx, offset(pod.Proxy, t.every)) {
 				return
 			}
 			places <- struct{}{}
@@ -146,14 +178,6 @@ func (t *term) cluster(ctx context.Context, name string, config *rest.Config, po
 			t.proxy(ctx, config, pod)
 		})
 	}
-}
-
-// offset is when in a round a proxy is read: always at the same time, so that its readings are as far apart as rounds are, and in a third of
-// the round, so that API servers do not get all requests at once.
-func (t *term) offset(p traffic.Proxy) time.Duration {
-	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(p.Cluster + "/" + p.Namespace + "/" + p.Pod))
-	return time.Duration(hash.Sum32()%1000) * t.every / 3000
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {
@@ -201,14 +225,9 @@ func (t *term) may(ctx context.Context, name string, config *rest.Config) (reaso
 func (t *term) proxy(ctx context.Context, config *rest.Config, pod *traffic.Pod) {
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
-	reading, err := t.page(ctx, config, pod, pod.Stats.Path)
-	at := time.Now()
-	if err == nil && !reading.Counts() && !t.counts(pod.Proxy) {
-		var unused *traffic.Reading
-		if unused, err = t.page(ctx, config, pod, pod.Stats.Unused); err == nil {
-			reading.Beside(unused)
-		}
-	}
+	reading, at, err := readPages(pod.Stats, t.counts(pod.Proxy), func(path string) ([]byte, error) {
+		return t.get(ctx, config, pod.Proxy.Namespace, pod.Proxy.Pod, pod.Stats.Port, path, maxPage)
+	})
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return
@@ -222,14 +241,6 @@ func (t *term) proxy(ctx context.Context, config *rest.Config, pod *traffic.Pod)
 	t.took(pod, at, reading)
 }
 
-func (t *term) page(ctx context.Context, config *rest.Config, pod *traffic.Pod, path string) (*traffic.Reading, error) {
-	text, err := t.get(ctx, config, pod.Proxy.Namespace, pod.Proxy.Pod, pod.Stats.Port, path, maxPage)
-	if err != nil {
-		return nil, err
-	}
-	return traffic.Read(text, pod.Stats)
-}
-
 func (t *term) counts(p traffic.Proxy) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -238,11 +249,18 @@ func (t *term) counts(p traffic.Proxy) bool {
 
 // took adds a reading.
 func (t *term) took(pod *traffic.Pod, at time.Time, reading *traffic.Reading) {
-	t.reads.WithLabelValues(pod.Proxy.Cluster, "ok").Inc()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.note(pod, at, at, reading)
+}
+
+// note adds a reading of a proxy at a time, which arrived at another one, under the lock.
+func (t *term) note(pod *traffic.Pod, at, arrived time.Time, reading *traffic.Reading) {
+	t.reads.WithLabelValues(pod.Proxy.Cluster, "ok").Inc()
 	for _, came := range t.book.Take(pod.Proxy, at, reading) {
-		t.ring.Add(at, t.names.Key(pod.Workload, came.Target), &came.Values)
+		key := t.names.Key(pod.Workload, came.Target)
+		key.Door = pod.Door
+		t.ring.Add(arrived, key, &came.Values)
 	}
 	now := traffic.Status{Read: at}
 	if !t.book.Counts(pod.Proxy) {
@@ -252,9 +270,14 @@ func (t *term) took(pod *traffic.Pod, at time.Time, reading *traffic.Reading) {
 }
 
 func (t *term) failed(pod *traffic.Pod, reason traffic.Reason, detail string) {
-	t.reads.WithLabelValues(pod.Proxy.Cluster, string(reason)).Inc()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.noteFailed(pod, reason, detail)
+}
+
+// noteFailed notes that a proxy was not read, under the lock.
+func (t *term) noteFailed(pod *traffic.Pod, reason traffic.Reason, detail string) {
+	t.reads.WithLabelValues(pod.Proxy.Cluster, string(reason)).Inc()
 	t.status[pod.Proxy] = traffic.Status{Read: t.status[pod.Proxy].Read, Reason: reason, Detail: detail}
 }
 

@@ -1,10 +1,12 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -35,8 +37,10 @@ type Options struct {
 	State func() *snapshot.State
 	// Clusters are the connections to the registered clusters whose API server is dialled, by name.
 	Clusters func() map[string]*rest.Config
-	Metrics  prometheus.Registerer
-	Log      *slog.Logger
+	// Secret are the contents of a Secret in the namespace of the management plane; it is needed for a Prometheus that names one.
+	Secret  func(ctx context.Context, name string) (map[string][]byte, error)
+	Metrics prometheus.Registerer
+	Log     *slog.Logger
 
 	// every is the time between two readings of a proxy; the default if zero.
 	every time.Duration
@@ -50,6 +54,8 @@ type Options struct {
 type term struct {
 	Options
 	reads *prometheus.CounterVec
+	// lost counts readings of agents that did not arrive, or were not taken.
+	lost *prometheus.CounterVec
 
 	mu     sync.Mutex // guards what follows
 	book   *traffic.Book
@@ -61,6 +67,16 @@ type term struct {
 	state *snapshot.State
 	// rights are when and whether proxies of a cluster may be read.
 	rights map[string]right
+	// entrances are how the numbers of clusters come in, and changed is since when.
+	entrances map[string]traffic.Entrance
+	changed   map[string]time.Time
+	// pods are those of state.
+	pods map[traffic.Proxy]*traffic.Pod
+	// heard is when an agent said something of a proxy last; agents are what is known of the agents.
+	heard  map[traffic.Proxy]time.Time
+	agents map[string]*fromAgent
+	// answers are what is said of the Prometheus of a cluster.
+	answers map[string]string
 }
 
 // Run reads proxies until ctx ends. What was counted before is forgotten: nobody knows what happened since.
@@ -145,5 +161,41 @@ func (t *term) report(now time.Time, q traffic.Query) *traffic.Report {
 	survey := traffic.Look(state)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.ring.Report(now, &traffic.Context{State: state, Survey: survey, Status: t.status, Fresh: now.Add(-3 * t.every)}, q)
+	c := &traffic.Context{State: state, Survey: survey, Status: t.status, Fresh: now.Add(-3 * t.every)}
+	c.Clusters = t.clusters(c)
+	return t.ring.Report(now, c, q)
+}
+
+// clusters are how the numbers of all clusters come in, by name, under the lock.
+func (t *term) clusters(c *traffic.Context) []traffic.ClusterReport {
+	byName := map[string]*traffic.ClusterReport{}
+	for name, at := range c.Survey.Entrances {
+		r := &traffic.ClusterReport{Cluster: name, Door: at.Door, Detail: at.Closed}
+		if at.Closed != "" {
+			r.Reason = traffic.Closed
+		}
+		if a := t.agents[name]; a != nil && at.Door == traffic.Agent {
+			r.Dropped, r.Rejected = a.lost, a.rejected
+		}
+		if at.Door == traffic.Prometheus && r.Detail == "" {
+			r.Detail = t.answers[name]
+		}
+		byName[name] = r
+	}
+	for i := range c.Survey.Pods {
+		proxy := c.Survey.Pods[i].Proxy
+		r := byName[proxy.Cluster]
+		r.Proxies++
+		switch status := t.status[proxy]; {
+		case status.Reason == "" && !status.Read.Before(c.Fresh):
+			r.Read++
+		case status.Reason != "" && r.Reason == "":
+			r.Reason, r.Detail = status.Reason, cmp.Or(r.Detail, status.Detail)
+		}
+	}
+	out := make([]traffic.ClusterReport, 0, len(byName))
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		out = append(out, *byName[name])
+	}
+	return out
 }

@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"maps"
 	"time"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -26,26 +27,57 @@ type account struct {
 	// own: its own numbers count, not those of its clusters. decided: that stays.
 	own, decided bool
 	last         map[Target]*Values
+	// older is how many readings in a row were of a process before.
+	older int
 }
 
 // Book keeps the last reading of each proxy. The zero Book is not ready: use NewBook.
 type Book struct {
 	since    time.Time
 	accounts map[Proxy]*account
+	// begun is when counting began in clusters where it began anew.
+	begun map[string]time.Time
 }
 
 // NewBook begins to count at a time: what proxies counted before is a base, not traffic.
-func NewBook(since time.Time) *Book { return &Book{since: since, accounts: map[Proxy]*account{}} }
+func NewBook(since time.Time) *Book {
+	return &Book{since: since, accounts: map[Proxy]*account{}, begun: map[string]time.Time{}}
+}
 
-// slack is by how much two readings may differ about when a proxy started: it says so in whole seconds, and its answer takes time.
-const slack = 3 * time.Second
+// Begin begins to count anew in a cluster: what its proxies counted before was counted otherwise, or is not known.
+func (b *Book) Begin(cluster string, at time.Time) {
+	b.Keep(cluster, func(Proxy) bool { return false })
+	b.begun[cluster] = at
+}
+
+// began is when counting began in a cluster.
+func (b *Book) began(cluster string) time.Time {
+	if at, anew := b.begun[cluster]; anew {
+		return at
+	}
+	return b.since
+}
+
+// slack is by how much two readings may differ about when a proxy started: it says so in whole seconds, and its answer takes time. Where
+// somebody else read it, their clock may be set in between.
+const (
+	slack       = 3 * time.Second
+	slackOthers = 30 * time.Second
+)
+
+// maxOlder is how many readings in a row may be of a process before.
+const maxOlder = 20
 
 // Take adds a reading that was made at a time, and returns what came since the one before. The first reading of a proxy is a base, unless
-// the proxy started after the book began: then all of it came since. Readings of one proxy have to be in their order.
+// the proxy started after the book began: then all of it came since. Readings of one proxy have to be in their order, but for Unordered ones.
 func (b *Book) Take(p Proxy, at time.Time, r *Reading) []Came {
-	var started time.Time
+	var born time.Time
 	if r.Uptime >= 0 {
-		started = at.Add(-r.Uptime)
+		born = at.Add(-r.Uptime)
+	}
+	started := r.Started
+	if started.IsZero() {
+		started = born
 	}
 	a := b.accounts[p]
 	base := false
@@ -53,17 +85,27 @@ func (b *Book) Take(p Proxy, at time.Time, r *Reading) []Came {
 	case a == nil:
 		a = &account{last: map[Target]*Values{}}
 		b.accounts[p] = a
-		base = started.IsZero() || started.Before(b.since)
-	case !started.IsZero() && !a.started.IsZero() && started.Sub(a.started) > slack:
-		*a = account{last: map[Target]*Values{}} // another process
+		base = born.IsZero() || born.Before(b.began(p.Cluster))
+	case r.Unordered && !started.IsZero() && a.started.Sub(started) > slackOthers:
+		// It is of the process before; or the clock was set back, which all that follow say then.
+		if a.older++; a.older < maxOlder {
+			return nil
+		}
+		*a, base = account{last: map[Target]*Values{}}, true
+	case a.replaced(started, r):
+		*a = account{last: map[Target]*Values{}}
 	}
-	if a.started.IsZero() {
-		a.started = started
+	if a.started.IsZero() || !r.Started.IsZero() {
+		a.started = started // clocks of others may be set
 	}
+	a.older = 0
 	if !a.decided && r.counts {
 		a.own, a.decided = r.own, true
 	}
 	now := r.chosen(a.own)
+	if r.Unordered {
+		now = a.latest(now)
+	}
 	var out []Came
 	for target, v := range now {
 		before := a.last[target]
@@ -76,6 +118,53 @@ func (b *Book) Take(p Proxy, at time.Time, r *Reading) []Came {
 	}
 	// A target that is not there any more begins again at 0 when it returns: proxies forget what nothing refers to.
 	a.last = now
+	return out
+}
+
+// replaced reports whether a reading is of another process than those before. If somebody else read it, something has to have begun again,
+// too: the difference may be one of clocks.
+func (a *account) replaced(started time.Time, r *Reading) bool {
+	later := started.Sub(a.started)
+	switch {
+	case started.IsZero() || a.started.IsZero() || later <= slack:
+		return false
+	case r.Started.IsZero():
+		return true
+	case later <= slackOthers:
+		return false
+	}
+	return a.smaller(r.chosen(a.own))
+}
+
+// smaller reports whether something of what was there before is less now, or is gone.
+func (a *account) smaller(now map[Target]*Values) bool {
+	for target, before := range a.last {
+		v := now[target]
+		if v == nil {
+			return true
+		}
+		for i, n := range before {
+			if v[i] < n {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// latest is the most that was ever read of each number: what is less is older.
+func (a *account) latest(now map[Target]*Values) map[Target]*Values {
+	out := make(map[Target]*Values, max(len(now), len(a.last)))
+	maps.Copy(out, a.last)
+	for target, v := range now {
+		most := *v
+		if before := out[target]; before != nil {
+			for i, n := range before {
+				most[i] = max(most[i], n)
+			}
+		}
+		out[target] = &most
+	}
 	return out
 }
 
@@ -105,6 +194,8 @@ type Key struct {
 	// Port by which it is called; 0 if that is not known.
 	Port   uint32
 	Subset string
+	// Door is how its numbers come in.
+	Door Door
 }
 
 // Serves: the edge has the requests that a workload gets.

@@ -22,9 +22,16 @@ const (
 	Ambient      Reason = "AMBIENT"
 	// NoPods: no pod of it with a proxy runs.
 	NoPods Reason = "NO_PODS"
-	// Relayed: its cluster is reached through its agent, which reads no proxies. Unreachable: its cluster is not read.
+	// Disabled: the KubernetesCluster of its cluster says that proxies are not read. Closed: it says that they are read in a way that is not
+	// possible there.
+	Disabled Reason = "DISABLED"
+	Closed   Reason = "DOOR_CLOSED"
+	// Relayed: its cluster is reached through its agent, which sends no readings. Unreachable: its cluster is not read.
 	Relayed     Reason = "RELAYED"
 	Unreachable Reason = "UNREACHABLE"
+	// NoPrometheus: the Prometheus of its cluster does not answer. NotInPrometheus: it answers, and has nothing of the proxy.
+	NoPrometheus    Reason = "NO_PROMETHEUS"
+	NotInPrometheus Reason = "NOT_IN_PROMETHEUS"
 	// NotAllowed: the account of the management plane has no right to read proxies there.
 	NotAllowed Reason = "NOT_ALLOWED"
 	// NotYet: its proxies are new, or the leader is. Failed: they did not answer. TooMany: others are read in their place.
@@ -36,16 +43,20 @@ const (
 )
 
 var reasons = map[Reason]string{
-	NotSupported: "what proxies of this kind of mesh count is not read",
-	Ambient:      "its pods are in ambient mode: what ztunnel and waypoints count is not read",
-	NoPods:       "no pod of it with a proxy runs",
-	Relayed:      "its cluster is reached through its agent, which does not read proxies",
-	Unreachable:  "its cluster is not read",
-	NotAllowed:   "meshctl serve may not create pods/portforward in its cluster; see: meshctl top --help",
-	NotYet:       "its proxies were not read yet",
-	Failed:       "its proxies do not answer",
-	TooMany:      "its cluster has more proxies than are read",
-	NotCounted:   "its proxies count no requests; see: meshctl top --help",
+	NotSupported:    "what proxies of this kind of mesh count is not read",
+	Ambient:         "its pods are in ambient mode: what ztunnel and waypoints count is not read",
+	NoPods:          "no pod of it with a proxy runs",
+	Disabled:        "reading proxies is disabled in its cluster; `meshctl telemetry enable` enables it",
+	Closed:          "its proxies cannot be read in the way that its KubernetesCluster asks for",
+	Relayed:         "its cluster is reached through its agent, which sends no readings of proxies",
+	Unreachable:     "its cluster is not read",
+	NotAllowed:      "meshctl serve may not create pods/portforward in its cluster; see: meshctl top --help",
+	NotYet:          "its proxies were not read yet",
+	Failed:          "its proxies do not answer",
+	TooMany:         "its cluster has more proxies than are read",
+	NoPrometheus:    "the Prometheus of its cluster does not answer",
+	NotInPrometheus: "the Prometheus of its cluster has nothing of its pods",
+	NotCounted:      "its proxies count no requests; see: meshctl top --help",
 }
 
 // String is the reason as the rest of a sentence.
@@ -56,6 +67,8 @@ type Pod struct {
 	Proxy    Proxy
 	Workload *discoveryv1.Workload
 	Stats    *snapshot.ProxyStats
+	// Door is that of its cluster.
+	Door Door
 }
 
 // Survey is what there is to read of a State.
@@ -64,11 +77,13 @@ type Survey struct {
 	Pods []Pod
 	// Without are the workloads that have none, with the reason.
 	Without map[snapshot.Ref]Reason
+	// Entrances are those of the clusters, by name.
+	Entrances map[string]Entrance
 }
 
 // Look finds the pods whose proxies count requests.
 func Look(state *snapshot.State) *Survey {
-	s := &Survey{Without: map[snapshot.Ref]Reason{}}
+	s := &Survey{Without: map[snapshot.Ref]Reason{}, Entrances: Entrances(state.Input)}
 	meshes := map[snapshot.Ref]*snapshot.MeshPlan{}
 	for _, m := range state.Plan.Meshes {
 		meshes[snapshot.Ref{Namespace: m.Ref.Namespace, Name: m.Ref.Name}] = m
@@ -85,7 +100,7 @@ func Look(state *snapshot.State) *Survey {
 			continue
 		}
 		mesh := meshes[snapshot.Ref{Namespace: w.Spec.Mesh.Namespace, Name: w.Spec.Mesh.Name}]
-		if reason := unread(clusters[k.Controller.ClusterName], mesh, k); reason != "" {
+		if reason := unread(clusters[k.Controller.ClusterName], mesh, k, s.Entrances[k.Controller.ClusterName]); reason != "" {
 			s.Without[snapshot.RefOf(snapshot.Workload, w)] = reason
 			continue
 		}
@@ -105,10 +120,15 @@ func Look(state *snapshot.State) *Survey {
 				continue
 			}
 			delete(s.Without, snapshot.RefOf(snapshot.Workload, w))
-			s.Pods = append(s.Pods, Pod{Proxy{c.Name, pod.Namespace, pod.Name, pod.CreationTimestamp.Unix()}, w, names.Stats})
+			s.Pods = append(s.Pods, Pod{ProxyOf(c.Name, pod), w, names.Stats, s.Entrances[c.Name].Door})
 		}
 	}
 	return s
+}
+
+// ProxyOf is that of a pod.
+func ProxyOf(cluster string, pod *corev1.Pod) Proxy {
+	return Proxy{cluster, pod.Namespace, pod.Name, pod.CreationTimestamp.Unix()}
 }
 
 // workloadAt is where a workload is.
@@ -123,12 +143,14 @@ func kindOf(w *discoveryv1.Workload) string {
 }
 
 // unread is why no pod of a workload can be read.
-func unread(c *snapshot.Cluster, mesh *snapshot.MeshPlan, k *discoveryv1.KubernetesWorkload) Reason {
+func unread(c *snapshot.Cluster, mesh *snapshot.MeshPlan, k *discoveryv1.KubernetesWorkload, by Entrance) Reason {
 	switch {
 	case c == nil || c.Sync == snapshot.Unsynced:
 		return Unreachable
-	case c.Relay != nil:
-		return Relayed
+	case by.Closed != "":
+		return Closed
+	case by.Door == Off:
+		return Disabled
 	case k.DataPlaneMode.IsAmbient():
 		return Ambient
 	case mesh == nil || mesh.Dialect.Proxies == nil || mesh.Dialect.Proxies.Stats == nil:

@@ -25,6 +25,11 @@ type Target struct {
 type Reading struct {
 	// Uptime is how long the proxy has been running, in whole seconds; negative if it does not say.
 	Uptime time.Duration
+	// Started is when the proxy started, by the clock of somebody else who read it; zero if this process did, or it is not known. Readings
+	// take different times to get here then, so that only this tells one process of a proxy from the next.
+	Started time.Time
+	// Unordered: the reading may be older than the one before, as several servers may have answered.
+	Unordered bool
 	// Refused is how many lines were not understood, and Overflow whether there were more targets than may be.
 	Refused  int
 	Overflow bool

@@ -29,7 +29,26 @@ type Report struct {
 	Proxies int `json:"proxies"`
 	// Folded is how many times the callers of a destination became one as there were too many.
 	Folded uint64 `json:"folded,omitempty"`
-	Rows   []Row  `json:"rows"`
+	// Clusters are by name.
+	Clusters []ClusterReport `json:"clusters,omitempty"`
+	Rows     []Row           `json:"rows"`
+}
+
+// ClusterReport is how the numbers of a cluster come in.
+type ClusterReport struct {
+	Cluster string `json:"cluster"`
+	// Door is scrape, agent, prometheus or none.
+	Door Door `json:"door"`
+	// Read is how many proxies were read lately, of those that there are.
+	Read    int `json:"read"`
+	Proxies int `json:"proxies"`
+	// Dropped is how many readings were lost on the way from the agent since this began, and Rejected how many were not taken. The next reading
+	// of a proxy has what a lost one had.
+	Dropped  uint64 `json:"dropped,omitempty"`
+	Rejected uint64 `json:"rejected,omitempty"`
+	// Reason says why nothing is read, and Detail what else is known of that, for people.
+	Reason Reason `json:"reason,omitempty"`
+	Detail string `json:"detail,omitempty"`
 }
 
 // Peer is a workload, or what it calls.
@@ -57,6 +76,8 @@ type Row struct {
 	// Reason says why there is no data, and Detail what else is known of that, for people.
 	Reason Reason `json:"reason,omitempty"`
 	Detail string `json:"detail,omitempty"`
+	// Doors are those by which the numbers came in: scrape, agent or prometheus. None without numbers.
+	Doors []Door `json:"doors,omitempty"`
 	Numbers
 }
 
@@ -131,6 +152,8 @@ type Context struct {
 	Status map[Proxy]Status
 	// Fresh is the time after which a reading counts as of now.
 	Fresh time.Time
+	// Clusters are those of the report.
+	Clusters []ClusterReport
 }
 
 // coverage is whether the proxies of a workload are read.

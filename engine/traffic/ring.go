@@ -135,7 +135,7 @@ func (r *Ring) id(key Key) uint32 {
 }
 
 // others is the edge that has the callers of another one for whom there is no room.
-func others(key Key) Key { return Key{To: key.To} }
+func others(key Key) Key { return Key{To: key.To, Door: key.Door} }
 
 // fold makes the edges with the fewest requests parts of the edges of their destination's other callers, until there are a tenth fewer than
 // may be: to do it for each edge would cost more.
@@ -149,7 +149,7 @@ func (r *Ring) fold() {
 	slices.SortFunc(small, func(a, b uint32) int {
 		x, y := &r.edges[a], &r.edges[b]
 		return cmp.Or(cmp.Compare(x.total.Requests(), y.total.Requests()), x.key.From.Compare(y.key.From), x.key.To.Compare(y.key.To),
-			cmp.Compare(x.key.Port, y.key.Port), cmp.Compare(x.key.Subset, y.key.Subset))
+			cmp.Compare(x.key.Port, y.key.Port), cmp.Compare(x.key.Subset, y.key.Subset), cmp.Compare(x.key.Door, y.key.Door))
 	})
 	for _, id := range small {
 		if len(r.ids) <= r.max-r.max/10 {

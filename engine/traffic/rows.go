@@ -38,7 +38,7 @@ type Query struct {
 // Report answers a query at a time.
 func (r *Ring) Report(now time.Time, c *Context, q Query) *Report {
 	sums, from := r.Window(now, q.Window)
-	out := &Report{At: now, Since: r.since, Seconds: max(now.Sub(from).Seconds(), 0), Folded: r.folded, Rows: []Row{}}
+	out := &Report{At: now, Since: r.since, Seconds: max(now.Sub(from).Seconds(), 0), Folded: r.folded, Clusters: c.Clusters, Rows: []Row{}}
 	covered := c.coverage()
 	for _, at := range covered {
 		out.Proxies += at.proxies
@@ -90,7 +90,8 @@ func (t *rows) edges() []Row {
 			continue
 		}
 		out = append(out, Row{
-			From: &from, To: to, Port: key.Port, Subset: key.Subset, Via: t.via(key, from, to), State: HasNumbers, Numbers: numbersOf(v, t.seconds),
+			From: &from, To: to, Port: key.Port, Subset: key.Subset, Via: t.via(key, from, to), State: HasNumbers, Doors: doors{key.Door}.list(),
+			Numbers: numbersOf(v, t.seconds),
 		})
 	}
 	return out
@@ -112,7 +113,7 @@ func (t *rows) via(key Key, from, to Peer) string {
 
 // destinations are all that are called, or could be.
 func (t *rows) destinations() []Row {
-	byTo := map[snapshot.Ref]*Values{}
+	byTo, through := map[snapshot.Ref]*Values{}, map[snapshot.Ref]doors{}
 	for key, v := range t.sums {
 		if from := t.peers.Of(key.From); key.Serves() || !called(from, t.query.From) {
 			continue
@@ -121,6 +122,7 @@ func (t *rows) destinations() []Row {
 			byTo[key.To] = &Values{}
 		}
 		byTo[key.To].Add(v)
+		through[key.To] = append(through[key.To], key.Door)
 	}
 	for d := range t.State.Plan.Destinations.All() {
 		if byTo[d.Ref] == nil {
@@ -138,7 +140,7 @@ func (t *rows) destinations() []Row {
 		if !t.wants(to) || !called(to, t.query.To) {
 			continue
 		}
-		row := Row{To: to, State: HasNumbers, Numbers: numbersOf(v, t.seconds)}
+		row := Row{To: to, State: HasNumbers, Doors: through[ref].list(), Numbers: numbersOf(v, t.seconds)}
 		if *v == (Values{}) {
 			row.State, row.Reason, row.Detail = t.callersOf(ref)
 		}
@@ -195,9 +197,18 @@ func (t *rows) seenFrom(ref snapshot.Ref) map[string]bool {
 
 // workloads are all, with the requests that they get.
 func (t *rows) workloads() []Row {
-	calls := map[snapshot.Ref]bool{}
-	for key := range t.sums {
+	calls, gets, through := map[snapshot.Ref]bool{}, map[snapshot.Ref]*Values{}, map[snapshot.Ref]doors{}
+	for key, v := range t.sums {
 		calls[key.From] = true
+		through[key.From] = append(through[key.From], key.Door)
+		if !key.Serves() {
+			continue
+		}
+		if gets[key.To] == nil {
+			gets[key.To] = &Values{}
+		}
+		gets[key.To].Add(v)
+		through[key.To] = append(through[key.To], key.Door)
 	}
 	var out []Row
 	for _, w := range t.State.Plan.Workloads {
@@ -206,8 +217,8 @@ func (t *rows) workloads() []Row {
 		if !t.wants(to) || !called(to, t.query.To) || !called(to, t.query.From) {
 			continue
 		}
-		at, v := t.covered[ref], t.sums[Key{To: ref}]
-		row := Row{To: to, State: HasNumbers}
+		at, v := t.covered[ref], gets[ref]
+		row := Row{To: to, State: HasNumbers, Doors: through[ref].list()}
 		switch {
 		case v != nil:
 			row.Numbers = numbersOf(v, t.seconds)
@@ -225,6 +236,15 @@ func (t *rows) workloads() []Row {
 		out = append(out, row)
 	}
 	return out
+}
+
+// doors are those of several numbers, in any order.
+type doors []Door
+
+// list has each door once, ascending; nil if there is none.
+func (d doors) list() []Door {
+	slices.Sort(d)
+	return slices.DeleteFunc(slices.Compact(d), func(door Door) bool { return door == "" })
 }
 
 // sortRows orders rows. Those without numbers come last, those without data before those without traffic.
@@ -270,5 +290,6 @@ func compareNames(a, b *Row) int {
 	return cmp.Or(
 		strings.Compare(a.To.Name, b.To.Name), strings.Compare(a.To.Namespace, b.To.Namespace), strings.Compare(a.To.Cluster, b.To.Cluster), cmp.Compare(a.Port, b.Port),
 		strings.Compare(a.Subset, b.Subset), strings.Compare(x.Name, y.Name), strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Cluster, y.Cluster),
+		slices.Compare(a.Doors, b.Doors),
 	)
 }

@@ -16,6 +16,9 @@ const (
 	maxLabels = 40
 )
 
+// maxCount is the largest number that is taken: up to it, a float has all integers.
+const maxCount = 1 << 53
+
 // sample is a line of a text in Prometheus' format. It is valid until the next line is read.
 type sample struct {
 	name   string
@@ -69,8 +72,7 @@ func (s *sample) parse(line string, name int) bool {
 	value, _, _ := strings.Cut(strings.TrimLeft(rest, " \t"), " ")
 	n, err := strconv.ParseFloat(value, 64)
 	s.value = n
-	// 2^53 is the largest number up to which a float has all integers.
-	return err == nil && n >= 0 && n <= 1<<53 && !math.IsNaN(n)
+	return err == nil && n >= 0 && n <= maxCount && !math.IsNaN(n)
 }
 
 // parseLabels reads labels up to the brace that ends them, and returns what follows.

@@ -10,6 +10,7 @@
 //	status.go    what there is to be said of it
 //	diagnose.go  why the hub is not connected
 //	verify.go    what is compared with the hub
+//	telemetry.go what proxies count
 package agent
 
 import (
@@ -28,11 +29,13 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"k8s.io/client-go/rest"
 
+	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/relay"
 	"github.com/meshctl/meshctl/engine/relay/pump"
 	"github.com/meshctl/meshctl/engine/relay/relayv1"
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/telemetry"
 	"github.com/meshctl/meshctl/engine/watch"
 )
 
@@ -74,6 +77,7 @@ type Agent struct {
 	replica     *replica
 	exchanger   *exchanger
 	enforcer    *enforcer
+	readings    *telemetry.Local
 
 	mu sync.Mutex
 	// obeyed is the last term of a leader that was obeyed.
@@ -116,7 +120,10 @@ func New(o Options) (*Agent, error) {
 	}
 	reported := newReplica(local, o.Log)
 	exchanger.verifier = verifier{reported}
-	return &Agent{options: o, incarnation: rand.Text(), local: local, replica: reported, exchanger: exchanger, enforcer: newEnforcer(&o, local)}, nil
+	return &Agent{options: o, incarnation: rand.Text(), local: local, replica: reported, exchanger: exchanger, enforcer: newEnforcer(&o, local), readings: telemetry.NewLocal(telemetry.LocalOptions{
+		Cluster:  func() *snapshot.Cluster { c, _ := local.Cluster(); return c },
+		Dialects: engine.Dialects(),
+	})}, nil
 }
 
 // Run speaks for the cluster until ctx ends.
@@ -134,6 +141,8 @@ func (a *Agent) Run(ctx context.Context) {
 		}
 	})
 	group.Go(func() { a.enforcer.run(ctx) })
+	group.Go(func() { a.readings.Run(ctx) })
+	group.Go(func() { a.tell(ctx) })
 	away := time.AfterFunc(a.options.Grace, a.enforcer.leave)
 	defer away.Stop()
 	failures := 0
@@ -166,13 +175,18 @@ const connectTimeout = 5 * time.Second
 // held is how long a connection holds until the next pause is a short one again.
 const held = 10 * time.Second
 
-// connect speaks with the hub until one of the streams ends.
-func (a *Agent) connect(ctx context.Context, away *time.Timer) error {
-	conn, err := grpc.NewClient(a.options.Hub, append([]grpc.DialOption{
+// dial prepares a connection to the hub.
+func (a *Agent) dial() (*grpc.ClientConn, error) {
+	return grpc.NewClient(a.options.Hub, append([]grpc.DialOption{
 		grpc.WithDefaultCallOptions(grpc.UseCompressor(gzip.Name)), // the hub answers in the same way
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: connectTimeout}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),
 	}, a.options.Dial...)...)
+}
+
+// connect speaks with the hub until one of the streams ends.
+func (a *Agent) connect(ctx context.Context, away *time.Timer) error {
+	conn, err := a.dial()
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // meters are those of the streams of an agent.
-type meters struct{ report, desire, exchange pump.Meter }
+type meters struct{ report, desire, exchange, telemetry pump.Meter }
 
 // contact is what an agent knows of its connection to the hub.
 type contact struct {
@@ -64,7 +64,7 @@ func (a *Agent) Series() pump.Series {
 	now := time.Now()
 	return pump.Series{
 		Cluster: a.options.Cluster, LagUp: report.Lag(now), LagDown: max(desire.ToldLag(now), exchange.Lag(now)),
-		Streams: map[string]pump.Numbers{pump.Report: report, pump.Desire: desire, pump.Exchange: exchange},
+		Streams: map[string]pump.Numbers{pump.Report: report, pump.Desire: desire, pump.Exchange: exchange, pump.Telemetry: a.meters.telemetry.Numbers()},
 	}
 }
 

@@ -25,8 +25,8 @@ type Status struct {
 	// Objects is how many there are of the cluster. Complete: these are all.
 	Objects  int
 	Complete bool
-	// Report, Desire and Exchange are the numbers of its streams.
-	Report, Desire, Exchange pump.Numbers
+	// Report, Desire, Exchange and Telemetry are the numbers of its streams. The last one says nothing of how far the others are.
+	Report, Desire, Exchange, Telemetry pump.Numbers
 	// Generation is how often everything stood, and Told that of which the agent knows.
 	Generation, Told uint64
 	// Refused is the last caller that was refused as its agent, and Refusals is how many were.
@@ -64,8 +64,8 @@ type Refusal struct {
 // book is what a Hub notes of a cluster. It outlives streams.
 type book struct {
 	// plane is the UID of the management plane.
-	plane                    string
-	report, desire, exchange pump.Meter
+	plane                               string
+	report, desire, exchange, telemetry pump.Meter
 
 	mu sync.Mutex
 	// began is since when there is something to note.
@@ -398,6 +398,7 @@ func (h *Hub) status(c *cluster) Status {
 	b := h.book(c.name)
 	s := Status{
 		Cluster: c.name, Relay: b.relay(time.Now(), remote), Report: b.report.Numbers(), Desire: b.desire.Numbers(), Exchange: b.exchange.Numbers(),
+		Telemetry: b.telemetry.Numbers(),
 	}
 	if remote != nil {
 		s.Objects, s.Complete = remote.Reported()

@@ -9,6 +9,7 @@
 //	desire.go    what an agent is to keep while the hub is away
 //	verify.go    whether the hub has what the agent and the cluster have
 //	metrics.go   numbers of all clusters
+//	telemetry.go what agents read of proxies
 //	book.go      what is known of the connection of each cluster, and who was refused
 package hub
 
@@ -60,6 +61,8 @@ type Options struct {
 	Turns int
 	// Log receives who connects; slog.Default() if nil.
 	Log *slog.Logger
+	// Readings takes what agents read of proxies; none is taken if it is nil.
+	Readings Readings
 	// Times bound how long nothing may happen on a stream.
 	Times pump.Times
 }
@@ -95,6 +98,7 @@ type Hub struct {
 type cluster struct {
 	name     string
 	exchange *exchange
+	telling  telling
 
 	mu sync.Mutex
 	// callers are those of all streams.

@@ -15,7 +15,7 @@ func (h *Hub) Collector() *pump.Collector {
 			s := &all[i]
 			out = append(out, pump.Series{
 				Cluster: s.Cluster, Hub: true, Complete: s.Complete, LagUp: s.LagUp(now), LagDown: s.LagDown(now),
-				Streams:       map[string]pump.Numbers{pump.Report: s.Report, pump.Desire: s.Desire, pump.Exchange: s.Exchange},
+				Streams:       map[string]pump.Numbers{pump.Report: s.Report, pump.Desire: s.Desire, pump.Exchange: s.Exchange, pump.Telemetry: s.Telemetry},
 				GenerationLag: s.Generation - s.Told, CertificateEnds: s.Relay.CertificateEnds, Refusals: s.Refusals, Mismatches: s.Mismatches,
 			})
 		}

@@ -8,9 +8,10 @@ import (
 
 // Names of the calls between an agent and the hub, in metrics.
 const (
-	Report   = "report"
-	Desire   = "desire"
-	Exchange = "exchange"
+	Report    = "report"
+	Desire    = "desire"
+	Exchange  = "exchange"
+	Telemetry = "telemetry"
 )
 
 // Series are the numbers of one cluster, on either side.
@@ -35,8 +36,8 @@ type Series struct {
 // heard is when something arrived last.
 func (s *Series) heard() time.Time {
 	var last time.Time
-	for _, n := range s.Streams {
-		if n.Heard.After(last) {
+	for name, n := range s.Streams {
+		if name != Telemetry && n.Heard.After(last) {
 			last = n.Heard
 		}
 	}
@@ -106,7 +107,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 			for reason, count := range n.Resets {
 				counter(c.resets, count, name, reason)
 			}
-			if name == Exchange {
+			if name == Exchange || name == Telemetry {
 				continue
 			}
 			counter(c.resyncs, n.Resyncs.Full, name, "full")

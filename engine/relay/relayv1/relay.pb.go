@@ -2359,6 +2359,390 @@ func (x *Answer) GetBeat() *Beat {
 	return nil
 }
 
+// Telling is what an agent sends of the proxies of its cluster.
+type Telling struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Hello   *Hello                 `protobuf:"bytes,1,opt,name=hello,proto3" json:"hello,omitempty"`
+	Beat    *Beat                  `protobuf:"bytes,2,opt,name=beat,proto3" json:"beat,omitempty"`
+	Reading *Reading               `protobuf:"bytes,3,opt,name=reading,proto3" json:"reading,omitempty"`
+	// How many readings were not sent since the agent started, as others were read before they could be.
+	Dropped       uint64 `protobuf:"varint,4,opt,name=dropped,proto3" json:"dropped,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Telling) Reset() {
+	*x = Telling{}
+	mi := &file_relay_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Telling) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Telling) ProtoMessage() {}
+
+func (x *Telling) ProtoReflect() protoreflect.Message {
+	mi := &file_relay_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Telling.ProtoReflect.Descriptor instead.
+func (*Telling) Descriptor() ([]byte, []int) {
+	return file_relay_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *Telling) GetHello() *Hello {
+	if x != nil {
+		return x.Hello
+	}
+	return nil
+}
+
+func (x *Telling) GetBeat() *Beat {
+	if x != nil {
+		return x.Beat
+	}
+	return nil
+}
+
+func (x *Telling) GetReading() *Reading {
+	if x != nil {
+		return x.Reading
+	}
+	return nil
+}
+
+func (x *Telling) GetDropped() uint64 {
+	if x != nil {
+		return x.Dropped
+	}
+	return 0
+}
+
+// Reading is what one proxy said at one time, since it started.
+type Reading struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The pod at whose address the proxy was asked, and when that was created, in seconds since 1970.
+	Pod     *Name `protobuf:"bytes,1,opt,name=pod,proto3" json:"pod,omitempty"`
+	Created int64 `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
+	// How long ago that was, when this was sent.
+	AgeMilliseconds uint64 `protobuf:"varint,3,opt,name=age_milliseconds,json=ageMilliseconds,proto3" json:"age_milliseconds,omitempty"`
+	// Why there is no reading, as a word of the hub's list, and what else is known of that; empty if there is one.
+	Failed string `protobuf:"bytes,4,opt,name=failed,proto3" json:"failed,omitempty"`
+	Detail string `protobuf:"bytes,5,opt,name=detail,proto3" json:"detail,omitempty"`
+	// When the proxy started, by the clock of the agent, in milliseconds since 1970, and for how long it had been running. Both are missing if
+	// it does not say.
+	Started       *int64 `protobuf:"varint,6,opt,name=started,proto3,oneof" json:"started,omitempty"`
+	UptimeSeconds uint64 `protobuf:"varint,7,opt,name=uptime_seconds,json=uptimeSeconds,proto3" json:"uptime_seconds,omitempty"`
+	// The proxy counts requests, whether or not there were any; and it does so by itself, beside its clusters.
+	Counts bool `protobuf:"varint,8,opt,name=counts,proto3" json:"counts,omitempty"`
+	Own    bool `protobuf:"varint,9,opt,name=own,proto3" json:"own,omitempty"`
+	// Lines that were not understood, and whether there were more targets than may be.
+	Refused  uint64     `protobuf:"varint,10,opt,name=refused,proto3" json:"refused,omitempty"`
+	Overflow bool       `protobuf:"varint,11,opt,name=overflow,proto3" json:"overflow,omitempty"`
+	Clusters []*Counted `protobuf:"bytes,12,rep,name=clusters,proto3" json:"clusters,omitempty"`
+	Owned    []*Counted `protobuf:"bytes,13,rep,name=owned,proto3" json:"owned,omitempty"`
+	// What has no target.
+	Both          *Counted `protobuf:"bytes,14,opt,name=both,proto3" json:"both,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reading) Reset() {
+	*x = Reading{}
+	mi := &file_relay_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reading) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reading) ProtoMessage() {}
+
+func (x *Reading) ProtoReflect() protoreflect.Message {
+	mi := &file_relay_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reading.ProtoReflect.Descriptor instead.
+func (*Reading) Descriptor() ([]byte, []int) {
+	return file_relay_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *Reading) GetPod() *Name {
+	if x != nil {
+		return x.Pod
+	}
+	return nil
+}
+
+func (x *Reading) GetCreated() int64 {
+	if x != nil {
+		return x.Created
+	}
+	return 0
+}
+
+func (x *Reading) GetAgeMilliseconds() uint64 {
+	if x != nil {
+		return x.AgeMilliseconds
+	}
+	return 0
+}
+
+func (x *Reading) GetFailed() string {
+	if x != nil {
+		return x.Failed
+	}
+	return ""
+}
+
+func (x *Reading) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+func (x *Reading) GetStarted() int64 {
+	if x != nil && x.Started != nil {
+		return *x.Started
+	}
+	return 0
+}
+
+func (x *Reading) GetUptimeSeconds() uint64 {
+	if x != nil {
+		return x.UptimeSeconds
+	}
+	return 0
+}
+
+func (x *Reading) GetCounts() bool {
+	if x != nil {
+		return x.Counts
+	}
+	return false
+}
+
+func (x *Reading) GetOwn() bool {
+	if x != nil {
+		return x.Own
+	}
+	return false
+}
+
+func (x *Reading) GetRefused() uint64 {
+	if x != nil {
+		return x.Refused
+	}
+	return 0
+}
+
+func (x *Reading) GetOverflow() bool {
+	if x != nil {
+		return x.Overflow
+	}
+	return false
+}
+
+func (x *Reading) GetClusters() []*Counted {
+	if x != nil {
+		return x.Clusters
+	}
+	return nil
+}
+
+func (x *Reading) GetOwned() []*Counted {
+	if x != nil {
+		return x.Owned
+	}
+	return nil
+}
+
+func (x *Reading) GetBoth() *Counted {
+	if x != nil {
+		return x.Both
+	}
+	return nil
+}
+
+// Counted are the numbers of one target.
+type Counted struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The requests that the pod gets; the target is empty then.
+	Serves bool   `protobuf:"varint,1,opt,name=serves,proto3" json:"serves,omitempty"`
+	Host   string `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
+	Port   uint32 `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
+	Subset string `protobuf:"bytes,4,opt,name=subset,proto3" json:"subset,omitempty"`
+	// The measures, by their numbers in the list of those that there are, and the value of each.
+	Measures []uint32 `protobuf:"varint,5,rep,packed,name=measures,proto3" json:"measures,omitempty"`
+	Values   []uint64 `protobuf:"varint,6,rep,packed,name=values,proto3" json:"values,omitempty"`
+	// The buckets of latencies, each without those below it.
+	Latency       []uint64 `protobuf:"varint,7,rep,packed,name=latency,proto3" json:"latency,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Counted) Reset() {
+	*x = Counted{}
+	mi := &file_relay_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Counted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Counted) ProtoMessage() {}
+
+func (x *Counted) ProtoReflect() protoreflect.Message {
+	mi := &file_relay_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Counted.ProtoReflect.Descriptor instead.
+func (*Counted) Descriptor() ([]byte, []int) {
+	return file_relay_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *Counted) GetServes() bool {
+	if x != nil {
+		return x.Serves
+	}
+	return false
+}
+
+func (x *Counted) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *Counted) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *Counted) GetSubset() string {
+	if x != nil {
+		return x.Subset
+	}
+	return ""
+}
+
+func (x *Counted) GetMeasures() []uint32 {
+	if x != nil {
+		return x.Measures
+	}
+	return nil
+}
+
+func (x *Counted) GetValues() []uint64 {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+func (x *Counted) GetLatency() []uint64 {
+	if x != nil {
+		return x.Latency
+	}
+	return nil
+}
+
+// Wanted says whether the hub wants readings. An agent reads no proxy while it does not.
+type Wanted struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hello         *Hello                 `protobuf:"bytes,1,opt,name=hello,proto3" json:"hello,omitempty"`
+	Beat          *Beat                  `protobuf:"bytes,2,opt,name=beat,proto3" json:"beat,omitempty"`
+	Wanted        bool                   `protobuf:"varint,3,opt,name=wanted,proto3" json:"wanted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Wanted) Reset() {
+	*x = Wanted{}
+	mi := &file_relay_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Wanted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Wanted) ProtoMessage() {}
+
+func (x *Wanted) ProtoReflect() protoreflect.Message {
+	mi := &file_relay_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Wanted.ProtoReflect.Descriptor instead.
+func (*Wanted) Descriptor() ([]byte, []int) {
+	return file_relay_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *Wanted) GetHello() *Hello {
+	if x != nil {
+		return x.Hello
+	}
+	return nil
+}
+
+func (x *Wanted) GetBeat() *Beat {
+	if x != nil {
+		return x.Beat
+	}
+	return nil
+}
+
+func (x *Wanted) GetWanted() bool {
+	if x != nil {
+		return x.Wanted
+	}
+	return false
+}
+
 var File_relay_proto protoreflect.FileDescriptor
 
 const file_relay_proto_rawDesc = "" +
@@ -2534,13 +2918,49 @@ const file_relay_proto_rawDesc = "" +
 	"retryAfter\x12\x1a\n" +
 	"\bwarnings\x18\a \x03(\tR\bwarnings\x12\x14\n" +
 	"\x05error\x18\b \x01(\tR\x05error\x12*\n" +
-	"\x04beat\x18\t \x01(\v2\x16.meshctl.relay.v1.BeatR\x04beat2\xe2\x02\n" +
+	"\x04beat\x18\t \x01(\v2\x16.meshctl.relay.v1.BeatR\x04beat\"\xb3\x01\n" +
+	"\aTelling\x12-\n" +
+	"\x05hello\x18\x01 \x01(\v2\x17.meshctl.relay.v1.HelloR\x05hello\x12*\n" +
+	"\x04beat\x18\x02 \x01(\v2\x16.meshctl.relay.v1.BeatR\x04beat\x123\n" +
+	"\areading\x18\x03 \x01(\v2\x19.meshctl.relay.v1.ReadingR\areading\x12\x18\n" +
+	"\adropped\x18\x04 \x01(\x04R\adropped\"\xf1\x03\n" +
+	"\aReading\x12(\n" +
+	"\x03pod\x18\x01 \x01(\v2\x16.meshctl.relay.v1.NameR\x03pod\x12\x18\n" +
+	"\acreated\x18\x02 \x01(\x03R\acreated\x12)\n" +
+	"\x10age_milliseconds\x18\x03 \x01(\x04R\x0fageMilliseconds\x12\x16\n" +
+	"\x06failed\x18\x04 \x01(\tR\x06failed\x12\x16\n" +
+	"\x06detail\x18\x05 \x01(\tR\x06detail\x12\x1d\n" +
+	"\astarted\x18\x06 \x01(\x03H\x00R\astarted\x88\x01\x01\x12%\n" +
+	"\x0euptime_seconds\x18\a \x01(\x04R\ruptimeSeconds\x12\x16\n" +
+	"\x06counts\x18\b \x01(\bR\x06counts\x12\x10\n" +
+	"\x03own\x18\t \x01(\bR\x03own\x12\x18\n" +
+	"\arefused\x18\n" +
+	" \x01(\x04R\arefused\x12\x1a\n" +
+	"\boverflow\x18\v \x01(\bR\boverflow\x125\n" +
+	"\bclusters\x18\f \x03(\v2\x19.meshctl.relay.v1.CountedR\bclusters\x12/\n" +
+	"\x05owned\x18\r \x03(\v2\x19.meshctl.relay.v1.CountedR\x05owned\x12-\n" +
+	"\x04both\x18\x0e \x01(\v2\x19.meshctl.relay.v1.CountedR\x04bothB\n" +
+	"\n" +
+	"\b_started\"\xaf\x01\n" +
+	"\aCounted\x12\x16\n" +
+	"\x06serves\x18\x01 \x01(\bR\x06serves\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\x12\x12\n" +
+	"\x04port\x18\x03 \x01(\rR\x04port\x12\x16\n" +
+	"\x06subset\x18\x04 \x01(\tR\x06subset\x12\x1a\n" +
+	"\bmeasures\x18\x05 \x03(\rR\bmeasures\x12\x16\n" +
+	"\x06values\x18\x06 \x03(\x04R\x06values\x12\x18\n" +
+	"\alatency\x18\a \x03(\x04R\alatency\"{\n" +
+	"\x06Wanted\x12-\n" +
+	"\x05hello\x18\x01 \x01(\v2\x17.meshctl.relay.v1.HelloR\x05hello\x12*\n" +
+	"\x04beat\x18\x02 \x01(\v2\x16.meshctl.relay.v1.BeatR\x04beat\x12\x16\n" +
+	"\x06wanted\x18\x03 \x01(\bR\x06wanted2\xa8\x03\n" +
 	"\x05Relay\x12H\n" +
 	"\x06Enroll\x12\x1f.meshctl.relay.v1.EnrollRequest\x1a\x1d.meshctl.relay.v1.Certificate\x12F\n" +
 	"\x05Renew\x12\x1e.meshctl.relay.v1.RenewRequest\x1a\x1d.meshctl.relay.v1.Certificate\x12@\n" +
 	"\x06Report\x12\x16.meshctl.relay.v1.Data\x1a\x1a.meshctl.relay.v1.Feedback(\x010\x01\x12@\n" +
 	"\x06Desire\x12\x1a.meshctl.relay.v1.Feedback\x1a\x16.meshctl.relay.v1.Data(\x010\x01\x12C\n" +
-	"\bExchange\x12\x18.meshctl.relay.v1.Answer\x1a\x19.meshctl.relay.v1.Request(\x010\x01B1Z/github.com/meshctl/meshctl/engine/relay/relayv1b\x06proto3"
+	"\bExchange\x12\x18.meshctl.relay.v1.Answer\x1a\x19.meshctl.relay.v1.Request(\x010\x01\x12D\n" +
+	"\tTelemetry\x12\x19.meshctl.relay.v1.Telling\x1a\x18.meshctl.relay.v1.Wanted(\x010\x01B1Z/github.com/meshctl/meshctl/engine/relay/relayv1b\x06proto3"
 
 var (
 	file_relay_proto_rawDescOnce sync.Once
@@ -2555,7 +2975,7 @@ func file_relay_proto_rawDescGZIP() []byte {
 }
 
 var file_relay_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_relay_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_relay_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_relay_proto_goTypes = []any{
 	(Written_Owner)(0),    // 0: meshctl.relay.v1.Written.Owner
 	(*EnrollRequest)(nil), // 1: meshctl.relay.v1.EnrollRequest
@@ -2587,6 +3007,10 @@ var file_relay_proto_goTypes = []any{
 	(*Goodbye)(nil),       // 27: meshctl.relay.v1.Goodbye
 	(*Request)(nil),       // 28: meshctl.relay.v1.Request
 	(*Answer)(nil),        // 29: meshctl.relay.v1.Answer
+	(*Telling)(nil),       // 30: meshctl.relay.v1.Telling
+	(*Reading)(nil),       // 31: meshctl.relay.v1.Reading
+	(*Counted)(nil),       // 32: meshctl.relay.v1.Counted
+	(*Wanted)(nil),        // 33: meshctl.relay.v1.Wanted
 }
 var file_relay_proto_depIdxs = []int32{
 	4,  // 0: meshctl.relay.v1.Data.hello:type_name -> meshctl.relay.v1.Hello
@@ -2623,21 +3047,32 @@ var file_relay_proto_depIdxs = []int32{
 	25, // 31: meshctl.relay.v1.Request.beat:type_name -> meshctl.relay.v1.Beat
 	4,  // 32: meshctl.relay.v1.Answer.hello:type_name -> meshctl.relay.v1.Hello
 	25, // 33: meshctl.relay.v1.Answer.beat:type_name -> meshctl.relay.v1.Beat
-	1,  // 34: meshctl.relay.v1.Relay.Enroll:input_type -> meshctl.relay.v1.EnrollRequest
-	2,  // 35: meshctl.relay.v1.Relay.Renew:input_type -> meshctl.relay.v1.RenewRequest
-	6,  // 36: meshctl.relay.v1.Relay.Report:input_type -> meshctl.relay.v1.Data
-	18, // 37: meshctl.relay.v1.Relay.Desire:input_type -> meshctl.relay.v1.Feedback
-	29, // 38: meshctl.relay.v1.Relay.Exchange:input_type -> meshctl.relay.v1.Answer
-	3,  // 39: meshctl.relay.v1.Relay.Enroll:output_type -> meshctl.relay.v1.Certificate
-	3,  // 40: meshctl.relay.v1.Relay.Renew:output_type -> meshctl.relay.v1.Certificate
-	18, // 41: meshctl.relay.v1.Relay.Report:output_type -> meshctl.relay.v1.Feedback
-	6,  // 42: meshctl.relay.v1.Relay.Desire:output_type -> meshctl.relay.v1.Data
-	28, // 43: meshctl.relay.v1.Relay.Exchange:output_type -> meshctl.relay.v1.Request
-	39, // [39:44] is the sub-list for method output_type
-	34, // [34:39] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	4,  // 34: meshctl.relay.v1.Telling.hello:type_name -> meshctl.relay.v1.Hello
+	25, // 35: meshctl.relay.v1.Telling.beat:type_name -> meshctl.relay.v1.Beat
+	31, // 36: meshctl.relay.v1.Telling.reading:type_name -> meshctl.relay.v1.Reading
+	5,  // 37: meshctl.relay.v1.Reading.pod:type_name -> meshctl.relay.v1.Name
+	32, // 38: meshctl.relay.v1.Reading.clusters:type_name -> meshctl.relay.v1.Counted
+	32, // 39: meshctl.relay.v1.Reading.owned:type_name -> meshctl.relay.v1.Counted
+	32, // 40: meshctl.relay.v1.Reading.both:type_name -> meshctl.relay.v1.Counted
+	4,  // 41: meshctl.relay.v1.Wanted.hello:type_name -> meshctl.relay.v1.Hello
+	25, // 42: meshctl.relay.v1.Wanted.beat:type_name -> meshctl.relay.v1.Beat
+	1,  // 43: meshctl.relay.v1.Relay.Enroll:input_type -> meshctl.relay.v1.EnrollRequest
+	2,  // 44: meshctl.relay.v1.Relay.Renew:input_type -> meshctl.relay.v1.RenewRequest
+	6,  // 45: meshctl.relay.v1.Relay.Report:input_type -> meshctl.relay.v1.Data
+	18, // 46: meshctl.relay.v1.Relay.Desire:input_type -> meshctl.relay.v1.Feedback
+	29, // 47: meshctl.relay.v1.Relay.Exchange:input_type -> meshctl.relay.v1.Answer
+	30, // 48: meshctl.relay.v1.Relay.Telemetry:input_type -> meshctl.relay.v1.Telling
+	3,  // 49: meshctl.relay.v1.Relay.Enroll:output_type -> meshctl.relay.v1.Certificate
+	3,  // 50: meshctl.relay.v1.Relay.Renew:output_type -> meshctl.relay.v1.Certificate
+	18, // 51: meshctl.relay.v1.Relay.Report:output_type -> meshctl.relay.v1.Feedback
+	6,  // 52: meshctl.relay.v1.Relay.Desire:output_type -> meshctl.relay.v1.Data
+	28, // 53: meshctl.relay.v1.Relay.Exchange:output_type -> meshctl.relay.v1.Request
+	33, // 54: meshctl.relay.v1.Relay.Telemetry:output_type -> meshctl.relay.v1.Wanted
+	49, // [49:55] is the sub-list for method output_type
+	43, // [43:49] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_relay_proto_init() }
@@ -2665,13 +3100,14 @@ func file_relay_proto_init() {
 		(*Feedback_Goodbye)(nil),
 		(*Feedback_HeldAll)(nil),
 	}
+	file_relay_proto_msgTypes[30].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_relay_proto_rawDesc), len(file_relay_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   29,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

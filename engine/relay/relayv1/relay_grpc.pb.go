@@ -38,11 +38,12 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Relay_Enroll_FullMethodName   = "/meshctl.relay.v1.Relay/Enroll"
-	Relay_Renew_FullMethodName    = "/meshctl.relay.v1.Relay/Renew"
-	Relay_Report_FullMethodName   = "/meshctl.relay.v1.Relay/Report"
-	Relay_Desire_FullMethodName   = "/meshctl.relay.v1.Relay/Desire"
-	Relay_Exchange_FullMethodName = "/meshctl.relay.v1.Relay/Exchange"
+	Relay_Enroll_FullMethodName    = "/meshctl.relay.v1.Relay/Enroll"
+	Relay_Renew_FullMethodName     = "/meshctl.relay.v1.Relay/Renew"
+	Relay_Report_FullMethodName    = "/meshctl.relay.v1.Relay/Report"
+	Relay_Desire_FullMethodName    = "/meshctl.relay.v1.Relay/Desire"
+	Relay_Exchange_FullMethodName  = "/meshctl.relay.v1.Relay/Exchange"
+	Relay_Telemetry_FullMethodName = "/meshctl.relay.v1.Relay/Telemetry"
 )
 
 // RelayClient is the client API for Relay service.
@@ -59,6 +60,9 @@ type RelayClient interface {
 	Desire(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[Feedback, Data], error)
 	// Exchange sends the hub's requests to a cluster through its agent, which allows those that the hub needs, and no others.
 	Exchange(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[Answer, Request], error)
+	// Telemetry takes what an agent reads of the proxies of its cluster. It is lossy, and has a connection of its own: nothing else waits
+	// for it, and nothing is sent again. What proxies count only grows, so that the next reading has what a lost one had.
+	Telemetry(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[Telling, Wanted], error)
 }
 
 type relayClient struct {
@@ -128,6 +132,19 @@ func (c *relayClient) Exchange(ctx context.Context, opts ...grpc.CallOption) (gr
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Relay_ExchangeClient = grpc.BidiStreamingClient[Answer, Request]
 
+func (c *relayClient) Telemetry(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[Telling, Wanted], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Relay_ServiceDesc.Streams[3], Relay_Telemetry_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[Telling, Wanted]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Relay_TelemetryClient = grpc.BidiStreamingClient[Telling, Wanted]
+
 // RelayServer is the server API for Relay service.
 // All implementations must embed UnimplementedRelayServer
 // for forward compatibility.
@@ -142,6 +159,9 @@ type RelayServer interface {
 	Desire(grpc.BidiStreamingServer[Feedback, Data]) error
 	// Exchange sends the hub's requests to a cluster through its agent, which allows those that the hub needs, and no others.
 	Exchange(grpc.BidiStreamingServer[Answer, Request]) error
+	// Telemetry takes what an agent reads of the proxies of its cluster. It is lossy, and has a connection of its own: nothing else waits
+	// for it, and nothing is sent again. What proxies count only grows, so that the next reading has what a lost one had.
+	Telemetry(grpc.BidiStreamingServer[Telling, Wanted]) error
 	mustEmbedUnimplementedRelayServer()
 }
 
@@ -166,6 +186,9 @@ func (UnimplementedRelayServer) Desire(grpc.BidiStreamingServer[Feedback, Data])
 }
 func (UnimplementedRelayServer) Exchange(grpc.BidiStreamingServer[Answer, Request]) error {
 	return status.Errorf(codes.Unimplemented, "method Exchange not implemented")
+}
+func (UnimplementedRelayServer) Telemetry(grpc.BidiStreamingServer[Telling, Wanted]) error {
+	return status.Errorf(codes.Unimplemented, "method Telemetry not implemented")
 }
 func (UnimplementedRelayServer) mustEmbedUnimplementedRelayServer() {}
 func (UnimplementedRelayServer) testEmbeddedByValue()               {}
@@ -245,6 +268,13 @@ func _Relay_Exchange_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Relay_ExchangeServer = grpc.BidiStreamingServer[Answer, Request]
 
+func _Relay_Telemetry_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(RelayServer).Telemetry(&grpc.GenericServerStream[Telling, Wanted]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Relay_TelemetryServer = grpc.BidiStreamingServer[Telling, Wanted]
+
 // Relay_ServiceDesc is the grpc.ServiceDesc for Relay service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -277,6 +307,12 @@ var Relay_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Exchange",
 			Handler:       _Relay_Exchange_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "Telemetry",
+			Handler:       _Relay_Telemetry_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
 		},

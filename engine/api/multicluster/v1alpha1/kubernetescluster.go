@@ -38,6 +38,9 @@ type KubernetesClusterSpec struct {
 	ClusterDomain string `json:"clusterDomain,omitempty"`
 	// ProviderInfo is what is known of the cluster's provider.
 	ProviderInfo *ProviderInfo `json:"providerInfo,omitempty"`
+	// Telemetry says how meshctl gets what the proxies of the cluster count. If omitted, the agent of a cluster that
+	// connects by relay reads them, and meshctl serve those of other clusters. Not part of Gloo Mesh 1.x.
+	Telemetry *Telemetry `json:"telemetry,omitempty"`
 }
 
 // ProviderInfo is what is known of a cluster's provider.

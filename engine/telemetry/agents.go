@@ -1,0 +1,129 @@
+package telemetry
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/meshctl/meshctl/engine/traffic"
+)
+
+// Bounds of what an agent sends, as it is believed of its own cluster only.
+const (
+	// oldest is how long ago a proxy may have been read, and soonest how soon after another reading of it one is taken.
+	oldest  = 5 * time.Minute
+	soonest = time.Second
+)
+
+// Reasons why a reading of an agent is not taken, in metrics. The next one has what it had.
+const (
+	lostOnTheWay = "dropped"
+	lostUnknown  = "unknown_pod"
+	lostInvalid  = "invalid"
+	lostLate     = "late"
+	lostTooOften = "too_often"
+)
+
+// fromAgent is what is known of the readings of one agent.
+type fromAgent struct {
+	// incarnation is that of the agent which said so, dropped how many readings it has dropped.
+	incarnation string
+	dropped     uint64
+	// lost and rejected are how many were since this process leads.
+	lost, rejected uint64
+}
+
+// Wanted reports whether the agent of a cluster is to read its proxies.
+func (t *Telemetry) Wanted(cluster string) bool {
+	now := t.current.Load()
+	if now == nil {
+		return false
+	}
+	now.mu.Lock()
+	defer now.mu.Unlock()
+	at := now.entrances[cluster]
+	return at.Door == traffic.Agent && at.Closed == ""
+}
+
+// Take takes what the agent of a cluster says of one proxy. Readings of one agent have to come in their order. Whatever the agent says, it is
+// about a pod of its own cluster.
+func (t *Telemetry) Take(cluster string, s *Sent) {
+	if now := t.current.Load(); now != nil {
+		s.Proxy.Cluster = cluster
+		now.take(time.Now(), s)
+	}
+}
+
+// Dropped notes how many readings an agent has dropped since it started.
+func (t *Telemetry) Dropped(cluster, incarnation string, dropped uint64) {
+	now := t.current.Load()
+	if now == nil {
+		return
+	}
+	now.mu.Lock()
+	defer now.mu.Unlock()
+	a := now.agent(cluster)
+	before := a.dropped
+	if a.incarnation != incarnation || dropped < before {
+		before = 0
+	}
+	a.incarnation, a.dropped = incarnation, dropped
+	a.lost += dropped - before
+	now.lost.WithLabelValues(cluster, lostOnTheWay).Add(float64(dropped - before))
+}
+
+// agent is what is known of an agent, under the lock.
+func (t *term) agent(cluster string) *fromAgent {
+	a := t.agents[cluster]
+	if a == nil {
+		a = &fromAgent{}
+		t.agents[cluster] = a
+	}
+	return a
+}
+
+func (t *term) take(now time.Time, s *Sent) {
+	var reading *traffic.Reading
+	var err error
+	if s.Parts != nil {
+		reading, err = s.Parts.Reading()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	pod := t.pods[s.Proxy]
+	reject := func(why string) {
+		t.agent(s.Proxy.Cluster).rejected++
+		t.lost.WithLabelValues(s.Proxy.Cluster, why).Inc()
+	}
+	switch {
+	case pod == nil || pod.Door != traffic.Agent:
+		reject(lostUnknown)
+	case s.Age < 0 || s.Age > oldest:
+		reject(lostLate)
+	case now.Sub(t.heard[s.Proxy]) < soonest:
+		reject(lostTooOften)
+	case err != nil:
+		reject(lostInvalid)
+		t.noteFailed(pod, traffic.Failed, clip(fmt.Sprintf("pod %s/%s: the reading of its agent is not taken: %s", s.Proxy.Namespace, s.Proxy.Pod, err)))
+	case reading == nil:
+		reason := traffic.Failed
+		if s.Reason == traffic.TooMany {
+			reason = traffic.TooMany
+		}
+		t.heard[s.Proxy] = now
+		t.noteFailed(pod, reason, clip(s.Detail))
+	default:
+		t.heard[s.Proxy] = now
+		t.note(pod, now.Add(-s.Age), now, reading)
+	}
+}
+
+// awaited notes which proxies of a cluster its agent says nothing of.
+func (t *term) awaited(now time.Time, pods []*traffic.Pod) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, pod := range pods {
+		if now.Sub(t.heard[pod.Proxy]) > 3*t.every && now.Sub(t.changed[pod.Proxy.Cluster]) > 2*t.every {
+			t.noteFailed(pod, traffic.Relayed, "an agent of an earlier version reads none; see: meshctl cluster list")
+		}
+	}
+}

@@ -1,0 +1,251 @@
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/meshctl/meshctl/engine/kube"
+	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/traffic"
+)
+
+// maxQueued bounds the targets of all readings that wait to be sent.
+const maxQueued = 50_000
+
+// Sent is what an agent says of one proxy of its cluster.
+type Sent struct {
+	Proxy traffic.Proxy
+	// Age is how long ago the proxy was read.
+	Age time.Duration
+	// Parts are what it said; nil if nothing.
+	Parts *traffic.Parts
+	// Reason says why there is nothing, and Detail what else is known of that, for people.
+	Reason traffic.Reason
+	Detail string
+}
+
+// LocalOptions configure a Local. All are required.
+type LocalOptions struct {
+	// Cluster is the cluster as it is known now.
+	Cluster func() *snapshot.Cluster
+	// Dialects say which containers are proxies that count.
+	Dialects []*snapshot.Dialect
+
+	// every is the time between two readings of a proxy; the default if zero. get replaces what asks pods, in tests.
+	every time.Duration
+	get   func(ctx context.Context, address netip.AddrPort, path string, limit int64) ([]byte, error)
+}
+
+// Local reads the proxies of the cluster that it runs in, while somebody wants it, at the addresses of their pods. Each reading waits to be
+// sent until there is another one of the same proxy. Of a proxy that is not sent, only the last reading is kept.
+type Local struct {
+	options LocalOptions
+	signal  chan struct{}
+	wake    chan struct{}
+
+	mu     sync.Mutex // guards what follows
+	wanted bool
+	// waiting are what was not sent yet, in the order of queue, and size is of how many targets they are.
+	waiting map[traffic.Proxy]*kept
+	queue   []traffic.Proxy
+	size    int
+	dropped uint64
+	// counts are the proxies that have said that they count.
+	counts map[traffic.Proxy]bool
+}
+
+// kept is what waits to be sent.
+type kept struct {
+	Sent
+	at   time.Time
+	size int
+}
+
+// NewLocal prepares a Local. It does no I/O.
+func NewLocal(o LocalOptions) *Local {
+	o.every = cmp.Or(o.every, traffic.Point)
+	if o.get == nil {
+		o.get = kube.GetFromAddress
+	}
+	return &Local{
+		options: o, signal: make(chan struct{}, 1), wake: make(chan struct{}, 1), waiting: map[traffic.Proxy]*kept{}, counts: map[traffic.Proxy]bool{},
+	}
+}
+
+// Signal is signalled when Next may return something.
+func (l *Local) Signal() <-chan struct{} { return l.signal }
+
+// Want says whether somebody wants readings. None are made while nobody does.
+func (l *Local) Want(wanted bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.wanted = wanted; wanted {
+		poke(l.wake)
+	}
+}
+
+// Dropped is how many readings were not sent, as another one of the same proxy came before, or there were too many.
+func (l *Local) Dropped() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dropped
+}
+
+// Next is what is to be sent next; false if there is nothing. It does not wait.
+func (l *Local) Next() (*Sent, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.queue) == 0 {
+		return nil, false
+	}
+	k := l.waiting[l.queue[0]]
+	delete(l.waiting, l.queue[0])
+	l.queue = l.queue[1:]
+	l.size -= k.size
+	k.Age = max(time.Since(k.at), 0)
+	return &k.Sent, true
+}
+
+// Run reads proxies until ctx ends.
+func (l *Local) Run(ctx context.Context) {
+	tick := time.NewTimer(0)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		began := time.Now()
+		if l.isWanted() {
+			if c := l.options.Cluster(); c != nil {
+				l.round(ctx, c)
+			}
+			tick.Reset(max(l.options.every-time.Since(began), time.Second))
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.wake:
+			tick.Reset(0)
+		}
+	}
+}
+
+func (l *Local) isWanted() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.wanted
+}
+
+// round reads each proxy once.
+func (l *Local) round(ctx context.Context, c *snapshot.Cluster) {
+	pods := traffic.LocalPods(c, l.options.Dialects)
+	l.forget(pods)
+	places := make(chan struct{}, atOnce)
+	var group sync.WaitGroup
+	defer group.Wait()
+	for i := range pods {
+		pod := &pods[i]
+		switch {
+		case i >= maxProxies:
+			l.put(&kept{Sent: Sent{Proxy: pod.Proxy, Reason: traffic.TooMany, Detail: fmt.Sprintf("%d of %d are read", maxProxies, len(pods))}})
+			continue
+		case pod.Why != "":
+			l.put(&kept{Sent: Sent{Proxy: pod.Proxy, Reason: traffic.Failed, Detail: clip(fmt.Sprintf("pod %s/%s: %s", pod.Proxy.Namespace, pod.Proxy.Pod, pod.Why))}})
+			continue
+		}
+		group.Go(func() {
+			if !sleep(ctx, offset(pod.Proxy, l.options.every)) {
+				return
+			}
+			places <- struct{}{}
+			defer func() { <-places }()
+			l.proxy(ctx, pod)
+		})
+	}
+}
+
+// forget drops what is known of pods that are gone.
+func (l *Local) forget(pods []traffic.LocalPod) {
+	there := map[traffic.Proxy]bool{}
+	for i := range pods {
+		there[pods[i].Proxy] = true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for p := range l.counts {
+		if !there[p] {
+			delete(l.counts, p)
+		}
+	}
+}
+
+// proxy reads one proxy. Whatever answers at the address of a pod is that pod.
+func (l *Local) proxy(ctx context.Context, pod *traffic.LocalPod) {
+	ctx, cancel := context.WithTimeout(ctx, maxTime)
+	defer cancel()
+	l.mu.Lock()
+	counts := l.counts[pod.Proxy]
+	l.mu.Unlock()
+	address := netip.AddrPortFrom(pod.Address, uint16(pod.Stats.Port))
+	reading, at, err := readPages(pod.Stats, counts, func(path string) ([]byte, error) {
+		return l.options.get(ctx, address, path, maxPage)
+	})
+	out := &kept{Sent: Sent{Proxy: pod.Proxy}, at: at}
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		out.Reason, out.Detail = traffic.Failed, fmt.Sprintf("pod %s/%s: no answer within %s; a NetworkPolicy has to let the agent reach port %d", pod.Proxy.Namespace, pod.Proxy.Pod, maxTime, pod.Stats.Port)
+	case err != nil:
+		out.Reason, out.Detail = traffic.Failed, fmt.Sprintf("pod %s/%s: %s", pod.Proxy.Namespace, pod.Proxy.Pod, kube.Text(err))
+	default:
+		out.Parts, out.size = reading.Parts(at), reading.Size()
+	}
+	out.Detail = clip(out.Detail)
+	l.put(out)
+}
+
+// put has something wait to be sent, in the place of what was said of the same proxy before.
+func (l *Local) put(k *kept) {
+	if k.at.IsZero() {
+		k.at = time.Now()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if k.Parts != nil && k.Parts.Counts {
+		l.counts[k.Proxy] = true
+	}
+	before := l.waiting[k.Proxy]
+	if before != nil {
+		l.dropped++
+		l.size -= before.size
+		delete(l.waiting, k.Proxy)
+	}
+	if l.size+k.size > maxQueued || before == nil && len(l.queue) >= 2*maxProxies {
+		l.dropped++
+		l.queue = slices.DeleteFunc(l.queue, func(p traffic.Proxy) bool { return p == k.Proxy })
+		return
+	}
+	l.waiting[k.Proxy] = k
+	l.size += k.size
+	if before == nil {
+		l.queue = append(l.queue, k.Proxy)
+	}
+	poke(l.signal)
+}
+
+func poke(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
