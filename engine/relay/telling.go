@@ -66,7 +66,7 @@ func SentOf(r *relayv1.Reading) *telemetry.Sent {
 	if both := r.GetBoth(); both != nil {
 		out.Parts.Both = partsOf([]*relayv1.Counted{both})[0]
 	}
-	if r.Started != nil {
+	if r != nil && r.Started != nil {
 		out.Parts.Started, out.Parts.Uptime = time.UnixMilli(r.GetStarted()), time.Duration(min(r.GetUptimeSeconds(), 1<<32))*time.Second
 	}
 	return out
