@@ -33,7 +33,7 @@ func workload(name, cluster string) traffic.Peer {
 func reports() map[traffic.By]*traffic.Report {
 	at := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	report := func(rows ...traffic.Row) *traffic.Report {
-		return &traffic.Report{At: at, Since: at.Add(-time.Hour), Seconds: 900, Read: 5, Proxies: 7, Rows: rows}
+		return &traffic.Report{At: at, Since: at.Add(-time.Hour), Seconds: 900, Read: 5, Proxies: 7, Rows: rows, Clusters: []traffic.ClusterReport{{Cluster: "cluster-2", Door: traffic.Agent, Read: 2, Proxies: 2, Dropped: 1}}}
 	}
 	failing := traffic.Numbers{
 		Requests: 90_000, PerSecond: 100, Success: number(97.456), P50: number(5), P95: number(250), P99: number(traffic.MostLatency), Retries: 12, Denied: 7,
@@ -44,8 +44,8 @@ func reports() map[traffic.By]*traffic.Report {
 	others := traffic.Peer{}
 	return map[traffic.By]*traffic.Report{
 		traffic.ByDestination: report(
-			traffic.Row{To: service("cart", "cluster-1"), State: traffic.HasNumbers, Numbers: failing},
-			traffic.Row{To: service("cart", "cluster-2"), State: traffic.HasNumbers, Numbers: well},
+			traffic.Row{To: service("cart", "cluster-1"), State: traffic.HasNumbers, Doors: []traffic.Door{traffic.Agent, traffic.Scrape}, Numbers: failing},
+			traffic.Row{To: service("cart", "cluster-2"), State: traffic.HasNumbers, Doors: []traffic.Door{traffic.Prometheus}, Numbers: well},
 			traffic.Row{To: traffic.Peer{}, State: traffic.HasNumbers, Numbers: traffic.Numbers{Connections: 3}},
 			traffic.Row{To: service("ledger", "cluster-3"), State: traffic.NoData, Reason: traffic.NotAllowed, Detail: "its account is system:serviceaccount:gloo-mesh:cluster-3"},
 			traffic.Row{To: service("stock", "cluster-1"), State: traffic.NoTraffic},
@@ -57,7 +57,7 @@ func reports() map[traffic.By]*traffic.Report {
 		),
 		traffic.ByEdge: report(
 			traffic.Row{From: &caller, To: service("cart", "cluster-1"), Port: 80, Subset: "v1", Via: "local", State: traffic.HasNumbers, Numbers: failing},
-			traffic.Row{From: &remote, To: service("cart", "cluster-1"), Port: 80, Via: "gateway", State: traffic.HasNumbers, Numbers: well},
+			traffic.Row{From: &remote, To: service("cart", "cluster-1"), Port: 80, Via: "gateway", State: traffic.HasNumbers, Doors: []traffic.Door{traffic.Agent}, Numbers: well},
 			traffic.Row{From: &others, To: service("cart", "cluster-1"), State: traffic.HasNumbers, Numbers: well},
 		),
 	}

@@ -57,7 +57,7 @@ func (x *Index) Checkup(facts *CheckFacts) *Checkup {
 			categories = append(categories, pending(c))
 		}
 	}
-	return NewCheckupOf(append(categories, k.meshes(), k.gateways(), k.federation(), k.trust(), k.policies(), k.drift(), k.proxies(), k.leftovers(), k.others())...)
+	return NewCheckupOf(append(categories, k.meshes(), k.gateways(), k.federation(), k.trust(), k.policies(), k.drift(), k.proxies(), trafficChecks(facts.Traffic), k.leftovers(), k.others())...)
 }
 
 // Input is what the answers follow from.

@@ -43,7 +43,7 @@ func Traffic(r *traffic.Report, by traffic.By) Table {
 	if by == traffic.ByWorkload {
 		columns = append(columns, number("DENIED", 2, func(o *traffic.Row) string { return some(int(o.Denied)) }))
 	}
-	columns = append(columns, text("FAILURES", 2, failuresText))
+	columns = append(columns, text("FAILURES", 2, failuresText), text("DOOR", 6, doorsText))
 	const empty = "Nothing was counted."
 	return newTable(empty, columns, r.Rows, func(o *traffic.Row) Row {
 		row := Row{Key: placed(o.From) + " " + placed(&o.To) + " " + strconv.Itoa(int(o.Port)) + " " + o.Subset, Ref: o.To.Ref}
@@ -108,6 +108,15 @@ func latencyText(ms *float64) string {
 	return (time.Duration(*ms) * time.Millisecond).String()
 }
 
+// doorsText is how the numbers came in.
+func doorsText(o *traffic.Row) string {
+	doors := make([]string, len(o.Doors))
+	for i, door := range o.Doors {
+		doors[i] = string(door)
+	}
+	return strings.Join(doors, ",")
+}
+
 func failuresText(o *traffic.Row) string {
 	var parts []string
 	for m := range snapshot.Latency {
@@ -151,11 +160,30 @@ func TrafficNotes(r *traffic.Report, window time.Duration) []string {
 		}
 		out = append(out, text+".")
 	}
+	for _, c := range r.Clusters {
+		if lost := lostText(&c); lost != "" {
+			out = append(out, fmt.Sprintf("%s: %s; the next reading of a proxy has what a lost one had.", c.Cluster, lost))
+		}
+	}
 	if r.Folded > 0 {
 		out = append(out, fmt.Sprintf("Callers with few requests were counted together %d times, as there were more than %d edges.", r.Folded, traffic.MaxEdges))
 	}
 	return out
 }
+
+// lostText says how many readings of an agent were lost; empty if none was.
+func lostText(c *traffic.ClusterReport) string {
+	var parts []string
+	if c.Dropped > 0 {
+		parts = append(parts, fmt.Sprintf("its agent dropped %s that could not be sent in time", count64(c.Dropped, "reading")))
+	}
+	if c.Rejected > 0 {
+		parts = append(parts, fmt.Sprintf("%s of its agent came too soon or late, or of unknown pods", count64(c.Rejected, "reading")))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func count64(n uint64, what string) string { return snapshot.Count(int(min(n, 1<<62)), what) }
 
 // short is a duration without the units that are 0, such as 5m.
 func short(d time.Duration) string {

@@ -50,7 +50,7 @@ var reasons = map[Reason]string{
 	Closed:          "its proxies cannot be read in the way that its KubernetesCluster asks for",
 	Relayed:         "its cluster is reached through its agent, which sends no readings of proxies",
 	Unreachable:     "its cluster is not read",
-	NotAllowed:      "meshctl serve may not create pods/portforward in its cluster; see: meshctl top --help",
+	NotAllowed:      "meshctl serve may not create pods/portforward in its cluster; see: meshctl telemetry enable --help",
 	NotYet:          "its proxies were not read yet",
 	Failed:          "its proxies do not answer",
 	TooMany:         "its cluster has more proxies than are read",

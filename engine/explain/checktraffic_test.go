@@ -1,0 +1,35 @@
+package explain
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/meshctl/meshctl/engine/traffic"
+)
+
+// TestTrafficChecks: each cluster says its door, and what is lost; nothing of it is a failure.
+func TestTrafficChecks(t *testing.T) {
+	t.Parallel()
+	got := trafficChecks([]traffic.ClusterReport{
+		{Cluster: "a", Door: traffic.Scrape, Read: 3, Proxies: 3},
+		{Cluster: "b", Door: traffic.Agent, Read: 3, Proxies: 3, Dropped: 1, Rejected: 2},
+		{Cluster: "c", Door: traffic.Prometheus, Proxies: 3, Reason: traffic.NoPrometheus, Detail: "p.example: connection refused"},
+		{Cluster: "d", Door: traffic.Off},
+		{Cluster: "e", Door: traffic.Agent, Read: 1, Proxies: 3},
+		{Cluster: "f", Door: traffic.Scrape, Proxies: 3, Reason: traffic.NotAllowed},
+	})
+	var lines []string
+	for _, c := range got.Checks {
+		lines = append(lines, c.ID+" "+string(c.Result)+": "+c.Message)
+	}
+	assert.Equal(t, []string{
+		"telemetry/a ok: 3 of 3, door scrape",
+		"telemetry/b ok: 3 of 3, door agent; its agent dropped 1 reading that could not be sent in time, 2 readings of its agent came too soon or late, or of unknown pods",
+		"telemetry/c info: 0 of 3, door prometheus: p.example: connection refused",
+		"telemetry/d ok: not here: its KubernetesCluster says so",
+		"telemetry/e info: 1 of 3, door agent",
+		"telemetry/f info: 0 of 3, door scrape: meshctl serve may not create pods/portforward in its cluster; see: meshctl telemetry enable --help",
+	}, lines)
+	assert.Empty(t, trafficChecks(nil).Checks)
+}
