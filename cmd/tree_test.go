@@ -22,7 +22,7 @@ import (
 var notReading = map[string]string{
 	"agent": "runs", "serve": "runs", "dashboard": "is a screen", "debug snapshot": "writes a file", "debug bundle": "writes a file", "init": "writes", "wait": "says when something is the case",
 	"cluster release": "says in one sentence what it would let go", "cluster invite": "prints manifests", "cluster revoke": "writes", "cluster approve": "writes", "trust rotate": "writes", "trust pause": "writes", "trust resume": "writes",
-	"trust rollback": "writes", "trust accept": "writes", "demo up": "runs", "demo down": "ends what runs", "demo prepare": "builds", "demo kubeconfig": "prints a path for a shell",
+	"trust rollback": "writes", "trust accept": "writes", "telemetry enable": "writes", "telemetry disable": "writes", "demo up": "runs", "demo down": "ends what runs", "demo prepare": "builds", "demo kubeconfig": "prints a path for a shell",
 	"demo show": "runs another command", "demo break": "writes", "demo repair": "writes", "completion bash": "prints a script", "completion zsh": "prints a script",
 	"completion fish": "prints a script", "completion powershell": "prints a script", "help": "is for people",
 }

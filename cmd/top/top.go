@@ -49,11 +49,11 @@ The numbers come from the meshctl serve that leads. It has those of the last 15
 minutes in memory, since it began to lead; what proxies counted before is not
 traffic. A pod that ends takes what it counted in its last seconds with it.
 
-It reads each proxy every 15 s, by way of the API server and like kubectl
-port-forward. Registration does not give it the right to, as that reaches all
-ports of all pods: an administrator of each cluster does, as in the examples.
-The account is named where the right is missing.
-Clusters that are reached through their agents have no data.
+They come in every 15 s through one door for each cluster, which -o wide names:
+by scrape, meshctl serve reads the proxies like kubectl port-forward, for which
+it needs a right that registration does not give; by agent, the agent of a
+cluster that is reached through it reads them; by prometheus, a Prometheus that
+has read them is asked. "meshctl telemetry enable" chooses, and gives the right.
 
 Istio's proxies count requests. Others count them if the mesh's configuration
 includes the statistics of their clusters: proxyStatsMatcher, with the
@@ -73,10 +73,7 @@ const example = `  # Show the services of the fleet, those that fail most first
   meshctl top --server http://127.0.0.1:9091 --watch
 
   # Let meshctl serve read the proxies of cluster-2
-  kubectl --context cluster-2 create clusterrole meshctl-read-proxies \
-    --verb create,get --resource pods/portforward
-  kubectl --context cluster-2 create clusterrolebinding meshctl-read-proxies \
-    --clusterrole meshctl-read-proxies --serviceaccount gloo-mesh:cluster-2`
+  meshctl telemetry enable cluster-2 --remote-context cluster-2`
 
 // questions are what the command shows; the first is the default.
 var questions = []string{string(traffic.ByDestination), string(traffic.ByWorkload), string(traffic.ByEdge)}

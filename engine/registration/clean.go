@@ -49,6 +49,7 @@ func (d *deregistration) accessObjects() (bindings, rest []*object) {
 		{resource: clusterRoleBindings, name: oldBindingName(d.Name)},
 		// An agent without a hub would write again what is deleted.
 		{resource: clusterRoleBindings, name: RelayRoleName(d.plane.ID)},
+		{resource: clusterRoleBindings, name: ReadProxiesName(d.Name, d.plane.ID)},
 		{resource: roleBindings, namespace: d.RemoteNamespace, name: own},
 		{resource: roles, namespace: d.RemoteNamespace, name: own},
 		{resource: policyBindings, name: TokenPolicyName(d.Name, d.plane.ID)},
@@ -57,6 +58,7 @@ func (d *deregistration) accessObjects() (bindings, rest []*object) {
 	rest = []*object{
 		{resource: policyBindings, name: HostsPolicyName(d.plane.ID)},
 		{resource: policies, name: HostsPolicyName(d.plane.ID)},
+		{resource: clusterRoles, name: ReadProxiesName(d.Name, d.plane.ID)},
 		{resource: clusterRoles, name: RoleName(d.plane.ID)},
 		{resource: clusterRoles, name: oldRoleName},
 		{resource: serviceAccounts, namespace: d.RemoteNamespace, name: d.Name},
