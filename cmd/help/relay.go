@@ -52,6 +52,9 @@ works, and nothing that was written there is deleted.
 
 What proxies hold is not read through agents: "check --proxies" and "why
 --proxy" use your own context of the cluster, and say so where there is none.
+What proxies count, the agent reads at the addresses of their pods, by Istio's
+port 15090, and sends by a connection of its own: nothing else waits for it, and
+what it loses, the next reading has. "meshctl telemetry disable" ends that.
 
 Gateways on the way must pass TLS through: both sides prove who they are. Agents
 send the server name gloo-mesh-mgmt-server.NAMESPACE, whatever address they

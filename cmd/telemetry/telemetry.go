@@ -48,9 +48,9 @@ const enableLong = `Has meshctl serve take in what the proxies of a cluster coun
               Istio's proxies serve that at port 15090 to everybody in the
               cluster, by plain HTTP and without anything else, so that it takes
               no right; NetworkPolicies have to let the agent in.
-  prometheus  A Prometheus that has read the proxies is asked, by pod: its series
-              need the labels pod and namespace. Restarts of containers are only
-              seen if it also has envoy_server_uptime.
+  prometheus  A Prometheus that has read the proxies is asked, by pod: its
+              series need the labels pod and namespace. Restarts of containers
+              are only seen if it also has envoy_server_uptime.
 
 Without --door, it is prometheus if --prometheus-url is given, else agent for a
 cluster that is reached through its agent, and scrape for others. These two are
