@@ -86,10 +86,22 @@ func SetTelemetry(ctx context.Context, o TelemetryOptions) (*TelemetryReport, er
 	if err := t.decide(); err != nil {
 		return nil, err
 	}
-	if err := t.rights(ctx); err != nil {
+	// What is wrong is found before anything is changed. The right is there before it is used, and goes after.
+	if err := t.write(ctx, true); err != nil {
 		return nil, err
 	}
-	return t.report, t.write(ctx)
+	scrapes := o.Want.Door == multiclusterv1alpha1.TelemetryDoorScrape
+	steps := []func(context.Context) error{t.rights, func(ctx context.Context) error { return t.write(ctx, o.DryRun) }}
+	if !scrapes {
+		steps[0], steps[1] = steps[1], steps[0]
+	}
+	t.report.Changes = nil
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return t.report, nil
 }
 
 // decide completes what is wanted. A door that is closed is an error: else there would be no numbers, and no word why.
@@ -112,8 +124,8 @@ func (t *telemetry) decide() error {
 	return nil
 }
 
-// write writes the KubernetesCluster. What another tool owns there is a conflict, which the API server tells.
-func (t *telemetry) write(ctx context.Context) error {
+// write writes the KubernetesCluster, or only has the API server check it. What another tool owns there is a conflict, which that tells.
+func (t *telemetry) write(ctx context.Context, dry bool) error {
 	o := &object{resource: kubernetesClusters, namespace: t.MgmtNamespace, name: t.Name}
 	change := o.change(t.management, Updated)
 	if reflect.DeepEqual(t.report.Before, t.report.After) {
@@ -131,7 +143,7 @@ func (t *telemetry) write(ctx context.Context) error {
 		"spec":     map[string]any{"telemetry": content},
 	}}
 	options := metav1.ApplyOptions{FieldManager: snapshot.FieldManager + "-telemetry"}
-	if t.DryRun {
+	if dry {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
 	if _, err := t.management.client(o.resource, o.namespace).Apply(ctx, o.name, want, options); err != nil {

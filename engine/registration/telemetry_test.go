@@ -60,12 +60,13 @@ func TestTelemetry(t *testing.T) {
 	options.Want = multiclusterv1alpha1.Telemetry{Door: "prometheus", Prometheus: &multiclusterv1alpha1.PrometheusSource{Url: "ftp://p"}}
 	_, err = registration.SetTelemetry(t.Context(), options)
 	assert.ErrorContains(t, err, "must be a URL such as https://prometheus.example:9090")
+	assert.True(t, may(), "nothing is taken before it is known that the rest can be written")
 
 	// Registering again leaves it as it is.
 	_, err = registration.Register(t.Context(), registration.Options{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management, KeepCredential: true})
 	require.NoError(t, err)
 	actions, _ = set(multiclusterv1alpha1.Telemetry{Door: "prometheus", Prometheus: &multiclusterv1alpha1.PrometheusSource{Url: "https://p", MatchLabels: map[string]multiclusterv1alpha1.MatchedLabel{"cluster": "c"}}})
-	assert.Equal(t, []string{"deleted ClusterRoleBinding", "deleted ClusterRole", "updated KubernetesCluster"}, actions)
+	assert.Equal(t, []string{"updated KubernetesCluster", "deleted ClusterRoleBinding", "deleted ClusterRole"}, actions)
 	actions, report = set(multiclusterv1alpha1.Telemetry{Door: "none"})
 	assert.Equal(t, []string{"updated KubernetesCluster"}, actions)
 	assert.Equal(t, multiclusterv1alpha1.TelemetryDoorPrometheus, report.Before.Door)

@@ -21,6 +21,7 @@ const (
 	lostInvalid  = "invalid"
 	lostLate     = "late"
 	lostTooOften = "too_often"
+	lostTooMany  = "too_many"
 )
 
 // fromAgent is what is known of the readings of one agent.
@@ -101,6 +102,9 @@ func (t *term) take(now time.Time, s *Sent) {
 		reject(lostLate)
 	case now.Sub(t.heard[s.Proxy]) < soonest:
 		reject(lostTooOften)
+	case t.heard[s.Proxy].IsZero() && t.heardOf(s.Proxy.Cluster) >= maxProxies:
+		reject(lostTooMany)
+		t.noteFailed(pod, traffic.TooMany, fmt.Sprintf("%d are read", maxProxies))
 	case err != nil:
 		reject(lostInvalid)
 		t.noteFailed(pod, traffic.Failed, clip(fmt.Sprintf("pod %s/%s: the reading of its agent is not taken: %s", s.Proxy.Namespace, s.Proxy.Pod, err)))
@@ -117,13 +121,23 @@ func (t *term) take(now time.Time, s *Sent) {
 	}
 }
 
+// heardOf is of how many proxies of a cluster its agent has said something.
+func (t *term) heardOf(cluster string) (n int) {
+	for proxy := range t.heard {
+		if proxy.Cluster == cluster {
+			n++
+		}
+	}
+	return n
+}
+
 // awaited notes which proxies of a cluster its agent says nothing of.
 func (t *term) awaited(now time.Time, pods []*traffic.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, pod := range pods {
 		if now.Sub(t.heard[pod.Proxy]) > 3*t.every && now.Sub(t.changed[pod.Proxy.Cluster]) > 2*t.every {
-			t.noteFailed(pod, traffic.Relayed, "an agent of an earlier version reads none; see: meshctl cluster list")
+			t.noteFailed(pod, traffic.Relayed, "it is away, cannot read its own cluster, or is of an earlier version; see: meshctl cluster list")
 		}
 	}
 }

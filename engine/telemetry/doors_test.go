@@ -130,6 +130,18 @@ func TestAgents(t *testing.T) {
 		report, _, _ = ask(t, of, "?by=workloads")
 		assert.Equal(t, 0, report.Clusters[0].Read)
 
+		// Of more proxies than are read, none is taken.
+		pods = f.podsOf()
+		term := of.current.Load()
+		term.mu.Lock()
+		for i := range maxProxies {
+			term.heard[traffic.Proxy{Cluster: west, Pod: fmt.Sprint("other-", i)}] = time.Now()
+		}
+		delete(term.heard, pods[1].Proxy)
+		term.mu.Unlock()
+		of.Take(west, f.said(t, pods[1], 2000))
+		assert.InDelta(t, 1, lost(t, registry)[lostTooMany], 0)
+
 		// Disabled: nothing more is wanted or taken.
 		f.by(t, true, &multiclusterv1alpha1.Telemetry{Door: multiclusterv1alpha1.TelemetryDoorNone})
 		time.Sleep(20 * time.Second)
@@ -198,7 +210,7 @@ func TestSwitching(t *testing.T) {
 func TestLocal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := &snapshot.Cluster{Name: "west"}
+		c := &snapshot.Cluster{Name: "west", Sync: snapshot.Synced}
 		for i := range 3 {
 			c.Pods = append(c.Pods, &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprint("pod-", i)}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "istio-proxy"}}},
@@ -245,6 +257,15 @@ func TestLocal(t *testing.T) {
 		time.Sleep(45 * time.Second) // three rounds of which nothing is taken
 		assert.Equal(t, want, next())
 		assert.Equal(t, uint64(6), l.Dropped())
+		c = &snapshot.Cluster{Name: "west", Sync: snapshot.Stale, Pods: c.Pods}
+		time.Sleep(30 * time.Second)
+		next()
+		asked = map[string]int{}
+		time.Sleep(time.Minute)
+		assert.Empty(t, asked, "addresses may be those of others by now")
+		c = &snapshot.Cluster{Name: "west", Sync: snapshot.Synced, Pods: c.Pods}
+		time.Sleep(30 * time.Second)
+		assert.NotEmpty(t, asked)
 		l.Want(false)
 		time.Sleep(time.Minute)
 		asked = map[string]int{}

@@ -124,7 +124,8 @@ func (l *Local) Run(ctx context.Context) {
 		}
 		began := time.Now()
 		if l.isWanted() {
-			if c := l.options.Cluster(); c != nil {
+			// While the cluster cannot be read, the address of a pod may have become that of another one.
+			if c := l.options.Cluster(); c != nil && !c.Frozen() {
 				l.round(ctx, c)
 			}
 			tick.Reset(max(l.options.every-time.Since(began), time.Second))

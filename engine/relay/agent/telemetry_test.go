@@ -71,7 +71,7 @@ func TestTelling(t *testing.T) {
 	})
 	require.NoError(t, err)
 	a.readings = telemetry.NewLocal(telemetry.LocalOptions{Dialects: engine.Dialects(), Cluster: func() *snapshot.Cluster {
-		return &snapshot.Cluster{Name: "west", Pods: []*corev1.Pod{{
+		return &snapshot.Cluster{Name: "west", Sync: snapshot.Synced, Pods: []*corev1.Pod{{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "pod", CreationTimestamp: metav1.Unix(7, 0)}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "istio-proxy"}}},
 			Status: corev1.PodStatus{Phase: corev1.PodRunning},
 		}}}
