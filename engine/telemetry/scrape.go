@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"sync"
@@ -127,6 +128,10 @@ func (t *term) begin(now time.Time, state *snapshot.State, entrances map[string]
 		}
 	}
 	t.entrances = entrances
+	gone := func(name string) bool { _, there := entrances[name]; return !there }
+	maps.DeleteFunc(t.agents, func(name string, _ *fromAgent) bool { return gone(name) })
+	maps.DeleteFunc(t.changed, func(name string, _ time.Time) bool { return gone(name) })
+	maps.DeleteFunc(t.answers, func(name, _ string) bool { return gone(name) })
 	t.pods = map[traffic.Proxy]*traffic.Pod{}
 	for _, pods := range byCluster {
 		for _, pod := range pods {
