@@ -112,6 +112,7 @@ func newCmdEnable(f *cmdutil.Factory, runF func(context.Context, *Options) error
 	flags.StringVar(&opts.URL, "prometheus-url", "", "`URL` of a Prometheus, without /api/v1, as meshctl serve reaches it")
 	flags.StringVar(&opts.Secret, "prometheus-secret", "", "`name` of a Secret with ca.crt and token for it, beside meshctl serve")
 	flags.StringToStringVar(&opts.MatchLabels, "match-label", nil, "`LABEL=VALUE` that its series of this cluster have; may be repeated")
+	flags.Lookup("match-label").DefValue = "" // not []
 	_ = cmd.RegisterFlagCompletionFunc("door", cobra.FixedCompletions(doors, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
