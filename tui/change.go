@@ -110,6 +110,10 @@ func (m *Model) object() snapshot.Ref {
 // the command that does.
 func (m *Model) changeObject(v verb) tea.Cmd {
 	ref := m.object()
+	if ref.Cluster != "" {
+		m.notify("it is in cluster " + ref.Cluster + "; change it there")
+		return nil
+	}
 	info := ref.Kind.Info()
 	words := map[verb]string{verbEdit: "edit", verbDelete: "delete"}[v]
 	command := m.source.Kubectl(words + " " + info.Resource + "." + info.Group + " " + ref.Name + " -n " + ref.Namespace)

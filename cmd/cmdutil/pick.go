@@ -39,8 +39,13 @@ func one(index *explain.Index, kinds []snapshot.Kind, name string, found []snaps
 	}
 	kind := strings.ToLower(kinds[0].String())
 	names := make([]string, 0, len(found))
+	inClusters := slices.ContainsFunc(found, func(ref snapshot.Ref) bool { return ref.Cluster != "" })
 	for _, ref := range found {
-		names = append(names, ref.Name)
+		if inClusters {
+			names = append(names, Clean(ref.Identity()))
+		} else {
+			names = append(names, ref.Name)
+		}
 	}
 	if len(found) > 1 {
 		return snapshot.Ref{}, FlagErrorf("%s is ambiguous; choose one of: %s", name, strings.Join(names, ", "))

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/yaml"
 
+	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/interview"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -42,6 +43,8 @@ func newWritable(ctx context.Context, l *live) (*writable, error) {
 // Refuses implements tui.Changer.
 func (w *writable) Refuses(ref snapshot.Ref) string {
 	switch info := ref.Kind.Info(); {
+	case ref.Cluster != "":
+		return "it is in cluster " + cmdutil.Clean(ref.Cluster) + "; change it there"
 	case ref.Kind == snapshot.KubernetesCluster:
 		return "a registration is changed with: meshctl cluster register, meshctl cluster deregister"
 	case info.Side != snapshot.ManagementSide || info.Access&snapshot.Watch == 0:

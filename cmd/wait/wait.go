@@ -179,6 +179,9 @@ func run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
+	if ref.Cluster != "" {
+		return fmt.Errorf("%s %s: it is in cluster %s, where its status is written; use `kubectl wait` there", ref.Kind, cmdutil.Clean(ref.Identity()), cmdutil.Clean(ref.Cluster))
+	}
 	if o.Kind == snapshot.KubernetesCluster && ref.Namespace == "" {
 		ref.Namespace = o.Source.Namespace
 	}

@@ -85,7 +85,11 @@ func TestEveryObject(t *testing.T) {
 				if kind != snapshot.KubernetesCluster { // a folder registers no clusters
 					assert.Contains(t, string(stored), "\nkind: "+kind.String()+"\n", ref)
 				}
-				assert.Equal(t, []snapshot.Ref{ref}, index.Find(kind, ref.Name))
+				name := ref.Name
+				if kind.Info().Access&snapshot.InClusters != 0 {
+					name = ref.Identity()
+				}
+				assert.Equal(t, []snapshot.Ref{ref}, index.Find(kind, name))
 			}
 		}
 		assert.NotZero(t, asked)

@@ -132,12 +132,12 @@ func sortedRefs[T any](m map[snapshot.Ref]T) []snapshot.Ref {
 }
 
 // Find lists the objects of a kind that people may mean by a name: the one of
-// exactly that name, or else those of whose source it is the name, written
+// exactly that name or, of policies, that identity, or else those of whose source it is the name, written
 // reviews, reviews.bookinfo or reviews.bookinfo.cluster-1.
 func (x *Index) Find(kind snapshot.Kind, name string) []snapshot.Ref {
 	var exact, called []snapshot.Ref
 	for _, ref := range x.Refs(kind) {
-		if ref.Name == name || ref.Namespace+"/"+ref.Name == name {
+		if ref.Name == name || ref.Cluster == "" && ref.Namespace+"/"+ref.Name == name || ref.Kind.Info().Access&snapshot.InClusters != 0 && ref.Identity() == name {
 			exact = append(exact, ref)
 		}
 		source := x.source(ref)

@@ -89,9 +89,14 @@ type ServiceDependencyItem struct {
 // newPolicyTable lists items, each with a PolicyItem as a part; first and own are the
 // columns that only they have.
 func newPolicyTable[T any](x *Index, empty string, items []T, policy func(*T) *PolicyItem, first, own []column[T]) Table {
-	columns := slices.Concat(first, lift([]column[PolicyItem]{
+	names := []column[PolicyItem]{
 		text("NAME", 0, func(p *PolicyItem) string { return p.Ref.Name }),
 		text("NAMESPACE", 3, func(p *PolicyItem) string { return p.Ref.Namespace }),
+	}
+	if slices.ContainsFunc(items, func(t T) bool { return policy(&t).Ref.Cluster != "" }) {
+		names = append(names, text("CLUSTER", 0, func(p *PolicyItem) string { return p.Ref.Cluster }))
+	}
+	columns := slices.Concat(first, lift(names, policy), lift([]column[PolicyItem]{
 		text("STATE", 0, func(p *PolicyItem) string { return string(p.State) }),
 		number("TARGETS", 0, func(p *PolicyItem) string { return p.Targets.text() }),
 	}, policy), sinceColumns(items, 1, func(t *T) time.Time { return policy(t).Since }), own, lift([]column[PolicyItem]{

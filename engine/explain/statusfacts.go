@@ -10,6 +10,7 @@ import (
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // statusFacts are what of a status says whether something is in force, and where.
@@ -46,8 +47,12 @@ func factsOf(status any) *statusFacts {
 		return &statusFacts{judged: true, observed: s.ObservedGeneration, state: s.State, errors: s.Errors, targets: s.Workloads}
 	case *discoveryv1.DestinationStatus:
 		return &statusFacts{observed: s.ObservedGeneration, applied: []appliedField{
-			{"appliedTrafficPolicies", listNames(s.AppliedTrafficPolicies, func(a *discoveryv1.AppliedTrafficPolicy) string { return inForce(a.Ref, a.ObservedGeneration) })},
-			{"appliedAccessPolicies", listNames(s.AppliedAccessPolicies, func(a *discoveryv1.AppliedAccessPolicy) string { return inForce(a.Ref, a.ObservedGeneration) })},
+			{"appliedTrafficPolicies", listNames(s.AppliedTrafficPolicies, func(a *discoveryv1.AppliedTrafficPolicy) string {
+				return inForceOf(a.Ref, a.ClusterName, a.ObservedGeneration)
+			})},
+			{"appliedAccessPolicies", listNames(s.AppliedAccessPolicies, func(a *discoveryv1.AppliedAccessPolicy) string {
+				return inForceOf(a.Ref, a.ClusterName, a.ObservedGeneration)
+			})},
 		}}
 	case *discoveryv1.MeshStatus:
 		member := ""
@@ -62,6 +67,12 @@ func factsOf(status any) *statusFacts {
 // inForce names an object with the generation of its spec that is in force.
 func inForce(ref commonv1.ObjectRef, generation int64) string {
 	return fmt.Sprintf("%s.%s (generation %d)", ref.Name, ref.Namespace, generation)
+}
+
+// inForceOf is inForce for an object that may be one of a registered cluster.
+func inForceOf(ref commonv1.ObjectRef, cluster string, generation int64) string {
+	of := snapshot.Ref{Cluster: cluster, Namespace: ref.Namespace, Name: ref.Name}
+	return fmt.Sprintf("%s (generation %d)", of.Identity(), generation)
 }
 
 func listNames[T any](list []T, name func(*T) string) string {

@@ -12,7 +12,12 @@ import (
 )
 
 // shortName names an object of the management plane without its kind.
-func shortName(ref snapshot.Ref) string { return ref.Namespace + "/" + ref.Name }
+func shortName(ref snapshot.Ref) string {
+	if ref.Cluster != "" && ref.Kind.Info().Access&snapshot.InClusters != 0 {
+		return ref.Identity() // the management cluster may have another one of that name
+	}
+	return ref.Namespace + "/" + ref.Name
+}
 
 // kindAndName names an object of the management plane with its kind; the zero Ref
 // is empty.

@@ -122,7 +122,7 @@ func (f *folder) read(doc document) error {
 	case !known:
 		f.left[doc.gvk]++
 		return nil
-	case kind.Info().Side != f.side && kind.Info().Access != 0 && f.side == snapshot.ManagedSide:
+	case kind.Info().Side != f.side && kind.Info().Access != 0 && kind.Info().Access&snapshot.InClusters == 0 && f.side == snapshot.ManagedSide:
 		return doc.at.errorf([]string{"kind"}, "a %s belongs to the management plane; move it to the folder %s", kind, ManagementFolder)
 	}
 	list := f.lists.List(kind)

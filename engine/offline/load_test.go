@@ -259,9 +259,9 @@ func TestLoadMistakes(t *testing.T) {
 			map[string]string{"c1/s.yaml": "apiVersion: apps/v1beta1\nkind: Deployment\nmetadata: {name: a, namespace: b}\n"},
 			[]string{"c1/s.yaml:1: document 1: Deployment is read as apps/v1, not as apps/v1beta1"},
 		},
-		"policy in a cluster": {
-			map[string]string{"c1/p.yaml": policy},
-			[]string{"c1/p.yaml:2: document 1: a TrafficPolicy belongs to the management plane; move it to the folder management"},
+		"VirtualMesh in a cluster": {
+			map[string]string{"c1/p.yaml": strings.ReplaceAll(policy, "TrafficPolicy", "VirtualMesh")},
+			[]string{"c1/p.yaml:2: document 1: a VirtualMesh belongs to the management plane; move it to the folder management"},
 		},
 		"not YAML": {
 			map[string]string{"c1/s.yaml": reviews + "---\na: [\nb: 1\n"},

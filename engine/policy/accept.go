@@ -54,15 +54,21 @@ func (env *environment) acceptPolicies(self int, policies []*trafficBinding, sto
 		verdict := snapshot.Verdict{Destination: target}
 		out.verdictOf[p.policy] = len(out.verdicts)
 		spec, old := &p.policy.Spec, last.of(p.ref)
-		issues, taken := env.evaluate(self, viewers, spec, old, owners)
+		evaluate := func(spec *networkingv1.TrafficPolicySpec, old *discoveryv1.AppliedTrafficPolicy) ([]snapshot.Issue, map[fieldKey]any) {
+			if beyond := ownIssues(p.ref, spec, out.applied); len(beyond) > 0 {
+				return beyond, nil
+			}
+			return env.evaluate(self, viewers, spec, old, owners.of(p.ref))
+		}
+		issues, taken := evaluate(spec, old)
 		applied := snapshot.AppliedTraffic{Policy: p.policy, Spec: spec, Generation: p.policy.Generation}
 		if snapshot.Rejected(issues) {
-			issues, _ = env.evaluate(self, viewers, spec, nil, owners) // no target is missing if nothing is in force
+			issues, _ = evaluate(spec, nil) // no target is missing if nothing is in force
 			if old == nil {
 				out.verdicts = append(out.verdicts, withIssues(verdict, p.ref, issues))
 				continue
 			}
-			more, takenByOld := env.evaluate(self, viewers, &old.Spec, old, owners)
+			more, takenByOld := evaluate(&old.Spec, old)
 			if rejectsInForce(more) {
 				out.verdicts = append(out.verdicts, withIssues(verdict, p.ref, issues))
 				continue
@@ -175,7 +181,7 @@ func at(field string, issues []snapshot.Issue) []snapshot.Issue {
 func fieldConflict(field string, owner snapshot.Ref) snapshot.Issue {
 	return snapshot.Errorf(snapshot.FieldConflict,
 		"change one of the two, or restrict this one with httpRequestMatchers or a sourceSelector",
-		"the older %[2]s %[3]s.%[4]s sets %[1]s differently for the same requests", field, owner.Kind, owner.Name, owner.Namespace).At(field).CausedBy(owner)
+		"the older %[2]s %[3]s sets %[1]s differently for the same requests", field, owner.Kind, owner.Identity()).At(field).CausedBy(owner)
 }
 
 // requestsOf identifies the requests that a spec selects in a cluster; none if the
@@ -192,7 +198,7 @@ func (env *environment) requestsOf(spec *networkingv1.TrafficPolicySpec, cluster
 }
 
 // lastGood are the versions of policies that were last in force on a Destination.
-type lastGood map[commonv1.ObjectRef]*discoveryv1.AppliedTrafficPolicy
+type lastGood map[commonv1.ClusterObjectRef]*discoveryv1.AppliedTrafficPolicy
 
 func lastGoodOf(stored *discoveryv1.Destination) lastGood {
 	if stored == nil {
@@ -201,8 +207,9 @@ func lastGoodOf(stored *discoveryv1.Destination) lastGood {
 	out := make(lastGood, len(stored.Status.AppliedTrafficPolicies))
 	for i := range stored.Status.AppliedTrafficPolicies {
 		a := &stored.Status.AppliedTrafficPolicies[i]
-		if out[a.Ref] == nil {
-			out[a.Ref] = a
+		of := commonv1.ClusterObjectRef{Name: a.Ref.Name, Namespace: a.Ref.Namespace, ClusterName: a.ClusterName}
+		if out[of] == nil {
+			out[of] = a
 		}
 	}
 	return out
@@ -210,5 +217,5 @@ func lastGoodOf(stored *discoveryv1.Destination) lastGood {
 
 // of is the version of a policy; nil if none was in force.
 func (l lastGood) of(policy snapshot.Ref) *discoveryv1.AppliedTrafficPolicy {
-	return l[commonv1.ObjectRef{Name: policy.Name, Namespace: policy.Namespace}]
+	return l[commonv1.ClusterObjectRef{Name: policy.Name, Namespace: policy.Namespace, ClusterName: policy.Cluster}]
 }

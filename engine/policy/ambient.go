@@ -81,8 +81,7 @@ func keptRules(r *reconciler, i int, rules []*snapshot.AccessRule) []*snapshot.A
 	}
 	stored := find(r.next.stored, d)
 	return slices.DeleteFunc(rules, func(rule *snapshot.AccessRule) bool {
-		ref := commonv1.ObjectRef{Name: rule.Origin.Ref.Name, Namespace: rule.Origin.Ref.Namespace}
-		return stored == nil || !slices.ContainsFunc(stored.Status.AppliedAccessPolicies, func(a discoveryv1.AppliedAccessPolicy) bool { return a.Ref == ref })
+		return stored == nil || !slices.ContainsFunc(stored.Status.AppliedAccessPolicies, func(a discoveryv1.AppliedAccessPolicy) bool { return isApplied(&a, rule.Origin.Ref) })
 	})
 }
 

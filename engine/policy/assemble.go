@@ -104,6 +104,9 @@ func (r *reconciler) planAccessPolicy(b *accessBinding) *snapshot.PolicyPlan {
 					identityLostIssues(r.states[i].plan, b.rule), r.states[i].shared.issuesOf(b.ref), relayIssues(r.states[i].plan, b.ref), pathIssues(b.rule, mesh),
 					connectionIssues(b.rule, d.Spec.KubeService, mesh), bareIssues(d, mesh), podPortIssues(b.rule, d), ambientIssues(b, d, mesh, r.states[i].rules))
 			}
+			if by := overruledBy(r, b, i); by != nil {
+				issues = append(issues, overruled(by))
+			}
 			if mesh.Dialect.ByAccount {
 				issues = append(slices.Clip(r.states[i].grants.issues[grantKey{b, i}]), bareIssues(d, mesh)...)
 			}

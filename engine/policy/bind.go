@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -20,7 +22,9 @@ func (r *reconciler) bindPolicies() {
 	}
 }
 
-func byAge(a, b *trafficBinding) int { return inventory.CompareAge(a.policy, b.policy) }
+func byAge(a, b *trafficBinding) int {
+	return cmp.Or(compareAuthority(a.ref, b.ref), inventory.CompareAge(a.policy, b.policy), strings.Compare(a.ref.Cluster, b.ref.Cluster))
+}
 
 func (r *reconciler) bindTrafficPolicies() {
 	if !r.rebuilt && snapshot.SameSlice(r.last.traffic, r.next.traffic) {

@@ -53,13 +53,13 @@ func (env *environment) newTrafficBinding(p *networkingv1.TrafficPolicy, old *tr
 	if old != nil {
 		b.plan = old.plan // to reuse
 	}
-	if !env.scope.Counts(p.Namespace) {
-		b.issues = env.scope.Issues(b.ref)
+	if b.issues = append(env.scope.Issues(b.ref), env.local[b.ref]...); !env.scope.CountsPolicy(b.ref) || snapshot.Rejected(b.issues) {
 		return b
 	}
 	selected, missing := env.inv.SelectDestinations(p.Spec.DestinationSelector)
+	selected = within(env, b.ref, selected)
 	b.selected = selected
-	b.issues = append(env.scope.Issues(b.ref), env.inv.SelectionIssues(b.ref, "destinationSelector", selected, missing)...)
+	b.issues = append(b.issues, env.inv.SelectionIssues(b.ref, "destinationSelector", selected, missing)...)
 	b.workloads = env.inv.SelectWorkloads(env.topology.CallingMeshes(selected), p.Spec.SourceSelector)
 	b.issues = append(b.issues, ambientCallers(env, b.ref, selected, "", func(k *discoveryv1.KubernetesWorkload) bool {
 		return inventory.MatchesWorkload(p.Spec.SourceSelector, k)
@@ -103,13 +103,13 @@ func (env *environment) newAccessBinding(p *networkingv1.AccessPolicy, old *acce
 	if old != nil && reflect.DeepEqual(old.rule, rule) {
 		b.rule = old.rule
 	}
-	if !env.scope.Counts(p.Namespace) {
-		b.issues = env.scope.Issues(b.ref)
+	if b.issues = append(env.scope.Issues(b.ref), env.local[b.ref]...); !env.scope.CountsPolicy(b.ref) || snapshot.Rejected(b.issues) {
 		return b
 	}
 	selected, missing := env.inv.SelectDestinations(p.Spec.DestinationSelector)
+	selected, beyond := withinAccess(env, b.ref, within(env, b.ref, selected))
 	b.selected = selected
-	b.issues = append(env.scope.Issues(b.ref), env.inv.SelectionIssues(b.ref, "destinationSelector", selected, missing)...)
+	b.issues = append(append(b.issues, beyond...), env.inv.SelectionIssues(b.ref, "destinationSelector", selected, missing)...)
 	b.workloads = env.inv.SelectIdentities(env.topology.CallingMeshes(selected), p.Spec.SourceSelector)
 	if len(p.Spec.SourceSelector) > 0 {
 		b.issues = append(b.issues, ambientCallers(env, b.ref, selected, doesOf(&p.Spec).does, func(k *discoveryv1.KubernetesWorkload) bool {

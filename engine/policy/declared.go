@@ -60,9 +60,15 @@ func updateNeeds(r *reconciler, inv *inventory.Inventory) *virtualmesh.Needs {
 		add(o, o.Namespace, func(n *virtualmesh.Needs) { dependencyNeeds(n, inv, o) })
 	}
 	for _, p := range next.traffic {
+		if p.InCluster != "" {
+			continue // what is federated is not for users of a workload cluster to say
+		}
 		add(p, p.Namespace, func(n *virtualmesh.Needs) { trafficNeeds(n, inv, p) })
 	}
 	for _, p := range next.access {
+		if p.InCluster != "" {
+			continue
+		}
 		add(p, p.Namespace, func(n *virtualmesh.Needs) { accessNeeds(n, inv, p) })
 	}
 	now.needs.Detours = append(now.needs.Detours, detoursInForce(r, inv)...)
@@ -169,7 +175,7 @@ func detours(inv *inventory.Inventory, ref snapshot.Ref, spec *networkingv1.Traf
 func detoursInForce(r *reconciler, inv *inventory.Inventory) []*virtualmesh.Detour {
 	latest := map[commonv1.ObjectRef]*networkingv1.TrafficPolicy{}
 	for _, p := range r.next.traffic {
-		if r.next.scope.Counts(p.Namespace) {
+		if p.InCluster == "" && r.next.scope.Counts(p.Namespace) {
 			latest[commonv1.ObjectRef{Name: p.Name, Namespace: p.Namespace}] = p
 		}
 	}
@@ -178,7 +184,7 @@ func detoursInForce(r *reconciler, inv *inventory.Inventory) []*virtualmesh.Deto
 		for i := range d.Status.AppliedTrafficPolicies {
 			a := &d.Status.AppliedTrafficPolicies[i]
 			p := latest[a.Ref]
-			if p == nil || len(targets(a.Spec.Policy)) == 0 || reflect.DeepEqual(&a.Spec, &p.Spec) {
+			if p == nil || a.ClusterName != "" || len(targets(a.Spec.Policy)) == 0 || reflect.DeepEqual(&a.Spec, &p.Spec) {
 				continue
 			}
 			if at, ok := inv.IndexOf(snapshot.RefOf(snapshot.Destination, d)); ok {

@@ -38,6 +38,9 @@ func denialsOn(r *reconciler, i int, policies []*accessBinding) []*snapshot.Acce
 // inForce is what of a policy is in force on a Destination: its rule or, if that denies what the mesh cannot deny, the one that was last
 // accepted. Nil if there is none.
 func inForce(r *reconciler, b *accessBinding, i int) *snapshot.AccessRule {
+	if overruledBy(r, b, i) != nil {
+		return nil
+	}
 	if dialect := r.env.dialect(i); dialect != nil && snapshot.HasErrors(b.unsupportedFields(dialect)) {
 		return nil
 	}
@@ -49,12 +52,17 @@ func inForce(r *reconciler, b *accessBinding, i int) *snapshot.AccessRule {
 		return nil
 	}
 	at := slices.IndexFunc(stored.Status.AppliedAccessPolicies, func(a discoveryv1.AppliedAccessPolicy) bool {
-		return a.Ref == commonv1.ObjectRef{Name: b.ref.Name, Namespace: b.ref.Namespace}
+		return isApplied(&a, b.ref)
 	})
 	if at < 0 {
 		return nil
 	}
 	return b.lastGoodRule(r.env, &stored.Status.AppliedAccessPolicies[at])
+}
+
+// isApplied reports whether a status says of a policy that it is in force.
+func isApplied(a *discoveryv1.AppliedAccessPolicy, policy snapshot.Ref) bool {
+	return a.Ref == commonv1.ObjectRef{Name: policy.Name, Namespace: policy.Namespace} && a.ClusterName == policy.Cluster
 }
 
 // lastGoodRule is the rule of an accepted version of a policy.

@@ -20,12 +20,12 @@ type enforcementRecord struct {
 
 // readEnforced reads the policies' statuses. It runs after bindPolicies: bindings are
 // in the order of the policies.
-func (r *reconciler) readEnforced(m *snapshot.Management) {
-	for i, p := range m.TrafficPolicies {
+func (r *reconciler) readEnforced() {
+	for i, p := range r.next.ofTraffic.read {
 		b := r.traffic[i]
 		b.stale = b.update(p.Status.LastEnforcedGeneration, b.plan) || b.stale
 	}
-	for i, p := range m.AccessPolicies {
+	for i, p := range r.next.ofAccess.read {
 		b := r.access[i]
 		b.stale = b.update(p.Status.LastEnforcedGeneration, b.plan) || b.stale
 	}

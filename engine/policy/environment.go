@@ -16,8 +16,9 @@ import (
 type environment struct {
 	inv      *inventory.Inventory
 	topology *virtualmesh.Topology
-	// scope says which policies count.
+	// scope says which policies count, and local what there is to say of each policy of a registered cluster.
 	scope    virtualmesh.Scope
+	local    map[snapshot.Ref][]snapshot.Issue
 	accounts *accounts
 	shared   *sharedPods
 	// virtualDestinations are planned without the subsets and outlier detection that

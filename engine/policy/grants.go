@@ -46,7 +46,9 @@ func (a *accounts) evaluate(members []int, attached []*attachments) *grants {
 	for _, i := range members {
 		policies = append(policies, attached[i].access...)
 	}
-	slices.SortFunc(policies, func(a, b *accessBinding) int { return inventory.CompareAge(a.policy, b.policy) })
+	slices.SortFunc(policies, func(a, b *accessBinding) int {
+		return cmp.Or(compareAuthority(a.ref, b.ref), inventory.CompareAge(a.policy, b.policy))
+	})
 	policies = slices.Compact(policies)
 	for _, b := range policies {
 		for _, i := range members {

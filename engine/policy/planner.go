@@ -56,15 +56,18 @@ type Planner struct {
 type inputs struct {
 	// read is the management plane as it was read; what follows from it may have equal
 	// objects that were read before.
-	read                *snapshot.Management
-	clusters            []*snapshot.Cluster
-	discovered          []*snapshot.Discovered
-	domains             []string
-	settings            *settingsv1.Settings
-	scope               virtualmesh.Scope
-	virtualMeshes       []*networkingv1.VirtualMesh
-	traffic             []*networkingv1.TrafficPolicy
-	access              []*networkingv1.AccessPolicy
+	read          *snapshot.Management
+	clusters      []*snapshot.Cluster
+	discovered    []*snapshot.Discovered
+	domains       []string
+	settings      *settingsv1.Settings
+	scope         virtualmesh.Scope
+	virtualMeshes []*networkingv1.VirtualMesh
+	traffic       []*networkingv1.TrafficPolicy
+	access        []*networkingv1.AccessPolicy
+	// ofTraffic and ofAccess are what traffic and access were made of.
+	ofTraffic           policies[*networkingv1.TrafficPolicy]
+	ofAccess            policies[*networkingv1.AccessPolicy]
 	virtualDestinations []*enterprisev1beta1.VirtualDestination
 	stored              []*discoveryv1.Destination
 	// destinations are all stored Destinations, and externals those that users wrote.
@@ -100,9 +103,10 @@ func (p *Planner) Plan(in *snapshot.Input, discovered []*snapshot.Discovered) *s
 	r.updateEnvironment(in)
 	r.servicesChanged = r.updateServices(in)
 	r.env.byHand, r.env.services = byHand{r.handWritten, r.someByHand, in.RefuseIntersecting}, r.services
+	r.env.local = localIssues(&r.next)
 	r.bindPolicies()
 	r.bindVirtualDestinations()
-	r.readEnforced(in.Management)
+	r.readEnforced()
 	r.acceptTrafficPolicies()
 	r.planDestinations()
 	r.planDependencies()
@@ -124,8 +128,6 @@ func (last *inputs) next(in *snapshot.Input, discovered []*snapshot.Discovered) 
 		clusters:            in.Clusters,
 		discovered:          discovered,
 		virtualMeshes:       reuseUnchanged(last.virtualMeshes, was.VirtualMeshes, m.VirtualMeshes, sameVirtualMesh),
-		traffic:             reuseUnchanged(last.traffic, was.TrafficPolicies, m.TrafficPolicies, sameTraffic),
-		access:              reuseUnchanged(last.access, was.AccessPolicies, m.AccessPolicies, sameAccess),
 		virtualDestinations: reuseUnchanged(last.virtualDestinations, was.VirtualDestinations, m.VirtualDestinations, sameVirtualDestination),
 		stored:              reuseUnchanged(last.stored, was.Destinations, m.Destinations, sameStored),
 		externals:           last.externals,
@@ -134,6 +136,9 @@ func (last *inputs) next(in *snapshot.Input, discovered []*snapshot.Discovered) 
 		scope:               virtualmesh.ScopeOf(m),
 		addresses:           virtualmesh.Addresses{Destinations: m.Destinations, VirtualDestinations: m.VirtualDestinations},
 	}
+	n.ofTraffic = last.ofTraffic.next(in, m.TrafficPolicies, &n.scope, localTraffic)
+	n.ofAccess = last.ofAccess.next(in, m.AccessPolicies, &n.scope, localAccess)
+	n.traffic, n.access = n.ofTraffic.all, n.ofAccess.all
 	if !snapshot.SameSlice(last.destinations, n.destinations) {
 		n.externals = externals(last.externals, n.destinations)
 	}
@@ -323,6 +328,9 @@ func (r *reconciler) updatePlan(i int, a *attachments) {
 		for _, b := range a.access {
 			b.stale = true // what is in force may follow from the stored status; see keptRules
 		}
+	}
+	for _, b := range a.access {
+		b.stale = b.stale || b.ref.Cluster != "" // see overruledBy
 	}
 	if shared := r.sharingOf(i); !reflect.DeepEqual(shared, s.shared) {
 		stale = true

@@ -9,7 +9,8 @@ import (
 
 // views are the Destination as seen from each mesh in which it has settings; its own
 // mesh is always first.
-func (env *environment) views(self int, applied []snapshot.AppliedTraffic, subsets []snapshot.Subset) []*snapshot.View {
+func (env *environment) views(self int, applied []snapshot.AppliedTraffic, required []subsetRequirement) []*snapshot.View {
+	subsets, elsewhere := subsetsOf(required), subsetsElsewhere(required)
 	alike := env.viewKeys(self, applied)
 	made := map[string]*snapshot.View{}
 	var out []*snapshot.View
@@ -32,7 +33,9 @@ func (env *environment) views(self int, applied []snapshot.AppliedTraffic, subse
 			view = &same
 		} else {
 			view = env.view(self, viewer, host, applied)
-			view.Subsets = subsets
+			if view.Subsets = subsets; viewer.Cluster != own {
+				view.Subsets = elsewhere
+			}
 			made[kind] = view
 		}
 		if at > 0 && federation.KeepAlive != nil {
@@ -96,6 +99,7 @@ func (env *environment) view(self int, viewer *snapshot.MeshPlan, host string, a
 			if action == nil {
 				action = &snapshot.Action{}
 				actions[key] = action
+				inherit(env, self, viewer, policy, m, applied[:i], action)
 				caught = caught || takesAll(m)
 				view.Routes = append(view.Routes, &snapshot.Route{Match: m, Key: key, Action: action})
 			}

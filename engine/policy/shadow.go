@@ -101,8 +101,8 @@ func (a *acceptance) warnOfShadow(by, shadowed *candidate) {
 			which = field
 		}
 		issue := snapshot.Warnf(snapshot.RuleShadowed, "make that regular expression narrower, or write this path as exact or regex, which are matched earlier",
-			"%s never matches a request: httpRequestMatchers[%d] of TrafficPolicy %s.%s comes first and matches all of them",
-			which, first.matcher, owner.Name, owner.Namespace).At(field).CausedBy(owner)
+			"%s never matches a request: httpRequestMatchers[%d] of TrafficPolicy %s comes first and matches all of them",
+			which, first.matcher, owner.Identity()).At(field).CausedBy(owner)
 		ref := snapshot.RefOf(snapshot.TrafficPolicy, a.applied[p.applied].Policy)
 		v := &a.verdicts[a.verdictIndex[p.applied]]
 		if issue = issue.On(ref, v.Destination); !slices.Contains(v.Issues, issue) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
@@ -162,7 +163,7 @@ func (env *environment) planDestination(i int, s *destinationState, required []s
 	}
 	plan.RequiredSubsets = requiringPolicies(required)
 	if at.mesh != nil && at.destination.Spec.KubeService != nil {
-		plan.Views = env.views(i, plan.Traffic, s.subsets)
+		plan.Views = env.views(i, plan.Traffic, required)
 	}
 	plan.Callers, plan.Denials = callersOf(plan, s.shared), denialsOf(plan, s.denials)
 	return plan
@@ -181,7 +182,7 @@ func requiringPolicies(required []subsetRequirement) []snapshot.AppliedTraffic {
 		}
 	}
 	slices.SortFunc(out, func(a, b snapshot.AppliedTraffic) int {
-		return cmp.Or(snapshot.CompareNames(a.Policy, b.Policy), cmp.Compare(b.Generation, a.Generation))
+		return cmp.Or(snapshot.CompareNames(a.Policy, b.Policy), strings.Compare(a.Policy.InCluster, b.Policy.InCluster), cmp.Compare(b.Generation, a.Generation))
 	})
 	return out
 }

@@ -23,14 +23,14 @@ func NewContent(namespace string, spec any, contributors, parents []snapshot.Ref
 const maxParents = 100
 
 // parentsJSON lists references by kind, in the format of Gloo Mesh 1.x:
-// {"<group>/<version>, Kind=<Kind>": [{"name", "namespace"}]}. Of each kind, it has the
+// {"<group>/<version>, Kind=<Kind>": [{"name", "namespace"}]}, with "clusterName" for those of registered clusters. Of each kind, it has the
 // first maxParents. Nothing of ours reads it.
 func parentsJSON(refs []snapshot.Ref) string {
-	byKind := map[string][]commonv1.ObjectRef{}
+	byKind := map[string][]commonv1.ClusterObjectRef{}
 	for _, ref := range refs {
 		kind := ref.Kind.Info().GroupVersionKind.String()
 		if len(byKind[kind]) < maxParents {
-			byKind[kind] = append(byKind[kind], commonv1.ObjectRef{Name: ref.Name, Namespace: ref.Namespace})
+			byKind[kind] = append(byKind[kind], commonv1.ClusterObjectRef{Name: ref.Name, Namespace: ref.Namespace, ClusterName: ref.Cluster})
 		}
 	}
 	text, err := json.Marshal(byKind)

@@ -19,7 +19,7 @@ const (
 var codeClasses = map[CodeClass][]Code{
 	ClassDefinition: {
 		NamespaceIgnored, NoDestination, AmbientMode, AmbiguousMesh, WorkloadWithoutMesh, MeshNotFound, MeshClaimed, GatewayMissing, GatewayUnusable, SmartDNSMissing,
-		DestinationNotFound, SelectsNothing, HandWritten, WorkloadsAlike, NamespaceNotNamed, FieldInvalid, FieldUnsupported, FieldConflict, TrustDomainForeign, RootsDiffer, IdentityShared,
+		DestinationNotFound, SelectsNothing, HandWritten, WorkloadsAlike, NamespaceNotNamed, OutsideNamespace, FieldInvalid, FieldUnsupported, FieldConflict, TrustDomainForeign, RootsDiffer, IdentityShared,
 		TrustDomainClaimed, PodsShared, RootMissing, NotFederated, BudgetExceeded, HostnameTaken, AmbiguousBacking, KindUnsupported,
 	},
 	ClassRuntime: {

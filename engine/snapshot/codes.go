@@ -77,6 +77,8 @@ const (
 	NamespaceNotNamed Code = "NamespaceNotNamed"
 	// NamespaceKept: an object counts only because it did so before namespaces had to be named.
 	NamespaceKept Code = "NamespaceKept"
+	// OutsideNamespace: a policy of a registered cluster asks for more than its own namespace there.
+	OutsideNamespace Code = "OutsideNamespace"
 	// FieldInvalid: a field's value cannot be used.
 	FieldInvalid Code = "FieldInvalid"
 	// FieldUnsupported: the mesh, or this version, cannot express a field.

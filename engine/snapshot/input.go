@@ -88,6 +88,9 @@ type Cluster struct {
 	// OfMeshes are the objects that users wrote for meshes, by kind: their settings, and what they configure by hand. Folders may have
 	// generated ones, too.
 	OfMeshes ObjectsOfMeshes
+	// TrafficPolicies and AccessPolicies are those that users of the cluster wrote there, for their own namespaces.
+	TrafficPolicies []*networkingv1.TrafficPolicy
+	AccessPolicies  []*networkingv1.AccessPolicy
 	// IssuedCertificates are those in the agent's namespace, also the generated ones: agents
 	// report in their statuses. CertificateRequests are the agents' own.
 	IssuedCertificates  []*certificatesv1.IssuedCertificate
@@ -205,10 +208,14 @@ func (m *Management) KeptNamespaces() []string {
 	}
 	for _, o := range m.Destinations {
 		for i := range o.Status.AppliedTrafficPolicies {
-			add(o.Status.AppliedTrafficPolicies[i].Ref.Namespace)
+			if o.Status.AppliedTrafficPolicies[i].ClusterName == "" {
+				add(o.Status.AppliedTrafficPolicies[i].Ref.Namespace)
+			}
 		}
 		for i := range o.Status.AppliedAccessPolicies {
-			add(o.Status.AppliedAccessPolicies[i].Ref.Namespace)
+			if o.Status.AppliedAccessPolicies[i].ClusterName == "" {
+				add(o.Status.AppliedAccessPolicies[i].Ref.Namespace)
+			}
 		}
 	}
 	for _, o := range m.Workloads {

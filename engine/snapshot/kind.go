@@ -96,6 +96,9 @@ const (
 	Write
 	// WriteStatus: only the status subresource is applied.
 	WriteStatus
+	// InClusters: users write objects of this kind of the management plane in registered clusters, too. There they are watched, and
+	// their status is applied.
+	InClusters
 )
 
 // Effect is what the objects of a kind do to traffic.
@@ -194,8 +197,8 @@ var kinds = [kindCount]KindInfo{
 	KubernetesCluster:  kind("multicluster.solo.io", "v1alpha1", "KubernetesCluster", "kubernetesclusters", ManagementSide, Watch|WriteStatus),
 	Settings:           kind("settings.mesh.gloo.solo.io", "v1", "Settings", "settings", ManagementSide, Watch|WriteStatus),
 	VirtualMesh:        kind(networkingGroup, "v1", "VirtualMesh", "virtualmeshes", ManagementSide, Watch|WriteStatus),
-	TrafficPolicy:      kind(networkingGroup, "v1", "TrafficPolicy", "trafficpolicies", ManagementSide, Watch|WriteStatus),
-	AccessPolicy:       kind(networkingGroup, "v1", "AccessPolicy", "accesspolicies", ManagementSide, Watch|WriteStatus),
+	TrafficPolicy:      kind(networkingGroup, "v1", "TrafficPolicy", "trafficpolicies", ManagementSide, Watch|WriteStatus|InClusters),
+	AccessPolicy:       kind(networkingGroup, "v1", "AccessPolicy", "accesspolicies", ManagementSide, Watch|WriteStatus|InClusters),
 	VirtualDestination: kind(enterpriseGroup, "v1beta1", "VirtualDestination", "virtualdestinations", ManagementSide, Watch|WriteStatus),
 	ServiceDependency:  kind(enterpriseGroup, "v1beta1", "ServiceDependency", "servicedependencies", ManagementSide, Watch|WriteStatus),
 	WasmDeployment:     kind(enterpriseGroup, "v1beta1", "WasmDeployment", "wasmdeployments", ManagementSide, Watch),
@@ -288,11 +291,12 @@ func KindOf(gk schema.GroupKind) (Kind, bool) {
 	return NoKind, false
 }
 
-// Kinds lists, in apply order, the kinds of a side with any of the given accesses.
+// Kinds lists, in apply order, the kinds of a side with any of the given accesses. Those of the management plane that users write in
+// registered clusters, too, are of both sides there if InClusters is asked for.
 func Kinds(side Side, access Access) []Kind {
 	var out []Kind
 	for k := NoKind + 1; k < kindCount; k++ {
-		if kinds[k].Side == side && kinds[k].Access&access != 0 {
+		if kinds[k].Side == side && kinds[k].Access&access != 0 || kinds[k].Access&access&InClusters != 0 {
 			out = append(out, k)
 		}
 	}

@@ -38,6 +38,8 @@ var (
 		RoleBinding:        func(m *Management) ObjectList { return newList(&m.RoleBindings) },
 	}
 	clusterLists = [kindCount]func(*Cluster) ObjectList{
+		TrafficPolicy:                func(c *Cluster) ObjectList { return newList(&c.TrafficPolicies) },
+		AccessPolicy:                 func(c *Cluster) ObjectList { return newList(&c.AccessPolicies) },
 		IssuedCertificate:            func(c *Cluster) ObjectList { return newList(&c.IssuedCertificates) },
 		CertificateRequest:           func(c *Cluster) ObjectList { return newList(&c.CertificateRequests) },
 		Deployment:                   func(c *Cluster) ObjectList { return newList(&c.Deployments) },

@@ -48,7 +48,19 @@ type named interface {
 	GetName() string
 }
 
-// RefOf refers to a management-plane object of the given kind.
+// RefOf refers to an object of the given kind: one of the management plane, or one that says in which cluster it was found.
 func RefOf(k Kind, o named) Ref {
-	return Ref{Kind: k, Namespace: o.GetNamespace(), Name: o.GetName()}
+	ref := Ref{Kind: k, Namespace: o.GetNamespace(), Name: o.GetName()}
+	if in, ok := o.(interface{ FoundIn() string }); ok {
+		ref.Cluster = in.FoundIn()
+	}
+	return ref
+}
+
+// Identity is how messages tell r apart from others of its kind: <name>.<namespace>, and .<cluster> if it is in a registered cluster.
+func (r Ref) Identity() string {
+	if r.Cluster == "" {
+		return r.Name + "." + r.Namespace
+	}
+	return r.Key()
 }

@@ -57,7 +57,7 @@ func destinationStatus(o observed[*snapshot.DestinationPlan], _ *snapshot.Status
 			break
 		}
 		status.AppliedTrafficPolicies = append(status.AppliedTrafficPolicies, discoveryv1.AppliedTrafficPolicy{
-			Ref: objectRef(a.Policy), ObservedGeneration: a.Generation, Spec: *a.Spec,
+			Ref: objectRef(a.Policy), ClusterName: a.Policy.InCluster, ObservedGeneration: a.Generation, Spec: *a.Spec,
 		})
 	}
 	if f := plan.Federation; f != nil {
@@ -67,7 +67,7 @@ func destinationStatus(o observed[*snapshot.DestinationPlan], _ *snapshot.Status
 		if budget -= size(p.Spec.Policy); budget < 0 {
 			break
 		}
-		required := discoveryv1.RequiredSubsets{TrafficPolicyRef: objectRef(p.Policy), ObservedGeneration: p.Generation}
+		required := discoveryv1.RequiredSubsets{TrafficPolicyRef: objectRef(p.Policy), ClusterName: p.Policy.InCluster, ObservedGeneration: p.Generation}
 		if p.Spec.Policy != nil {
 			required.TrafficShift = p.Spec.Policy.TrafficShift
 		}
@@ -82,7 +82,7 @@ func destinationStatus(o observed[*snapshot.DestinationPlan], _ *snapshot.Status
 			break
 		}
 		status.AppliedAccessPolicies = append(status.AppliedAccessPolicies, discoveryv1.AppliedAccessPolicy{
-			Ref: objectRef(policy), ObservedGeneration: policy.Generation, Spec: policy.Spec,
+			Ref: objectRef(policy), ClusterName: policy.InCluster, ObservedGeneration: policy.Generation, Spec: policy.Spec,
 		})
 	}
 	return &snapshot.Status{Ref: plan.Ref, Value: status}

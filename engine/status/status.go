@@ -131,7 +131,7 @@ func keepEqual(before, now []*snapshot.Status) bool {
 
 // policyName sorts like the reference.
 func policyName(ref snapshot.Ref) string {
-	return string(rune(ref.Kind)) + ref.Namespace + "\x00" + ref.Name
+	return string(rune(ref.Kind)) + ref.Namespace + "\x00" + ref.Name + "\x00" + ref.Cluster
 }
 
 func sameFailure(a, b snapshot.Failure) bool {

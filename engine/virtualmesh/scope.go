@@ -17,15 +17,20 @@ type Scope struct {
 	// nothing, so that kept counts as well: where something was in force before anybody asked.
 	named, kept        []string
 	everywhere, silent bool
+	// inClusters are the namespaces of registered clusters in which policies count, as the Settings name them.
+	inClusters []settingsv1.WorkloadClusterPolicies
 }
 
-// everyNamespace is the entry of Settings for all namespaces.
+// everyNamespace is the entry of Settings for all namespaces, and for all clusters.
 const everyNamespace = "*"
 
 // ScopeOf is the Scope of a management plane.
 func ScopeOf(m *snapshot.Management) Scope {
 	s := Scope{own: m.Namespace, named: []string{m.Namespace}, kept: m.KeptNamespaces()}
 	settings := SettingsInForce(m)
+	if settings != nil && settings.Namespace == m.Namespace {
+		s.inClusters = settings.Spec.WorkloadClusterPolicies
+	}
 	// Those of another namespace say nothing about namespaces: their own is one.
 	if s.silent = settings == nil || settings.Namespace != m.Namespace || settings.Spec.PolicyNamespaces == nil; !s.silent {
 		s.everywhere = slices.Contains(settings.Spec.PolicyNamespaces, everyNamespace)
@@ -62,7 +67,33 @@ func SettingsInForce(m *snapshot.Management) *settingsv1.Settings {
 
 // Equal reports whether the same namespaces count, for the same reasons.
 func (s *Scope) Equal(o *Scope) bool {
-	return s.own == o.own && s.everywhere == o.everywhere && s.silent == o.silent && slices.Equal(s.named, o.named) && slices.Equal(s.kept, o.kept)
+	return s.own == o.own && s.everywhere == o.everywhere && s.silent == o.silent && slices.Equal(s.named, o.named) && slices.Equal(s.kept, o.kept) &&
+		slices.EqualFunc(s.inClusters, o.inClusters, func(a, b settingsv1.WorkloadClusterPolicies) bool {
+			return slices.Equal(a.Clusters, b.Clusters) && slices.Equal(a.Namespaces, b.Namespaces)
+		})
+}
+
+// CountsPolicy reports whether a policy counts: one of the management cluster by its namespace there, and one of a registered cluster
+// by its namespace and its cluster.
+func (s *Scope) CountsPolicy(of snapshot.Ref) bool {
+	if of.Cluster == "" {
+		return s.Counts(of.Namespace)
+	}
+	return slices.ContainsFunc(s.inClusters, func(w settingsv1.WorkloadClusterPolicies) bool {
+		return isNamed(w.Clusters, of.Cluster) && isNamed(w.Namespaces, of.Namespace)
+	})
+}
+
+// PoliciesCountIn reports whether policies count that are in any namespace of a registered cluster.
+func PoliciesCountIn(m *snapshot.Management, cluster string) bool {
+	settings := SettingsInForce(m)
+	return settings != nil && settings.Namespace == m.Namespace &&
+		slices.ContainsFunc(settings.Spec.WorkloadClusterPolicies, func(w settingsv1.WorkloadClusterPolicies) bool { return isNamed(w.Clusters, cluster) })
+}
+
+// isNamed reports whether a list of the Settings names something, or everything.
+func isNamed(names []string, name string) bool {
+	return slices.Contains(names, name) || slices.Contains(names, everyNamespace)
 }
 
 // Counts reports whether what is in a namespace counts.
@@ -84,6 +115,12 @@ func (s *Scope) Record() []string {
 // Issues say that an object does not count because of its namespace, or only because it did so before.
 func (s *Scope) Issues(of snapshot.Ref) []snapshot.Issue {
 	switch {
+	case of.Cluster != "" && s.CountsPolicy(of):
+		return nil
+	case of.Cluster != "":
+		return []snapshot.Issue{snapshot.Errorf(snapshot.NamespaceNotNamed,
+			"write it in the management cluster, or have an administrator name the cluster and the namespace in spec.workloadClusterPolicies of the Settings in "+s.own,
+			"it has no effect: policies in namespace %s of cluster %s do not count", of.Namespace, of.Cluster).On(of, snapshot.Ref{})}
 	case s.everywhere || slices.Contains(s.named, of.Namespace):
 		return nil
 	case s.Counts(of.Namespace):

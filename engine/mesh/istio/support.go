@@ -328,7 +328,7 @@ func otherFields() []snapshot.Support {
 		snapshot.Declare(snapshot.Settings, snapshot.Enforced, "", "mtls.istio.tlsMode",
 			"federation.warnServiceEntriesPerProxy", "federation.warnEndpointsPerProxy", "federation.limits",
 			"discovery.controlPlanes", "discovery.limits", "discovery.istio.ingressGatewayDetectors", "discovery.istio.gatewayNamespaces",
-			"withdrawals.gracePeriod", "withdrawals.maxPercent", "policyNamespaces", "trust.namespaceTimeout"),
+			"withdrawals.gracePeriod", "withdrawals.maxPercent", "policyNamespaces", "workloadClusterPolicies", "trust.namespaceTimeout"),
 		snapshot.Declare(snapshot.Settings, snapshot.NotExpressible, notYet, "networkingExtensionServers", "relay"),
 		virtualDestinationFields(),
 		snapshot.Declare(snapshot.ServiceDependency, snapshot.Enforced, "",

@@ -146,6 +146,7 @@ func otherFields() []snapshot.Support {
 		snapshot.Declare(snapshot.VirtualMesh, snapshot.NotExpressible, "OSM has its own root certificate", "mtlsConfig"),
 		snapshot.Declare(snapshot.Settings, snapshot.NotExpressible, "it is about Istio", "mtls", "discovery.istio", "federation"),
 		snapshot.Declare(snapshot.Settings, snapshot.Enforced, "", "discovery.controlPlanes", "discovery.limits", "withdrawals", "policyNamespaces"),
+		snapshot.Declare(snapshot.Settings, snapshot.NotExpressible, "OSM cannot restrict a policy to the callers of one namespace", "workloadClusterPolicies"),
 		snapshot.Declare(snapshot.Settings, snapshot.NotExpressible, "OSM has its own root certificate", "trust"),
 		snapshot.Declare(snapshot.Settings, snapshot.NotExpressible, "not available yet", "networkingExtensionServers", "relay"),
 		snapshot.Declare(snapshot.VirtualDestination, snapshot.NotExpressible, "OSM is limited to its own cluster",

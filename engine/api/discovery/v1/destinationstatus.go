@@ -28,6 +28,8 @@ type DestinationStatus struct {
 type AppliedTrafficPolicy struct {
 	// Ref is the TrafficPolicy.
 	Ref commonv1.ObjectRef `json:"ref,omitempty,omitzero"`
+	// ClusterName is the registered cluster in which it is; omitted for one of the management cluster. Not part of Gloo Mesh 1.x.
+	ClusterName string `json:"clusterName,omitempty"`
 	// ObservedGeneration is the generation of the spec in force.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Spec is the last one accepted, including targets that are missing at present; it has the fields of a
@@ -44,6 +46,8 @@ type AppliedTrafficPolicy struct {
 type AppliedAccessPolicy struct {
 	// Ref is the AccessPolicy.
 	Ref commonv1.ObjectRef `json:"ref,omitempty,omitzero"`
+	// ClusterName is the registered cluster in which it is; omitted for one of the management cluster. Not part of Gloo Mesh 1.x.
+	ClusterName string `json:"clusterName,omitempty"`
 	// ObservedGeneration is the generation of the spec in force.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Spec is the last one accepted; it has the fields of an AccessPolicy's spec.
@@ -78,6 +82,8 @@ type AppliedFederation struct {
 type RequiredSubsets struct {
 	// TrafficPolicyRef is the TrafficPolicy.
 	TrafficPolicyRef commonv1.ObjectRef `json:"trafficPolicyRef,omitempty,omitzero"`
+	// ClusterName is the registered cluster in which it is; omitted for one of the management cluster. Not part of Gloo Mesh 1.x.
+	ClusterName string `json:"clusterName,omitempty"`
 	// ObservedGeneration is the generation of its spec.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// TrafficShift is that of its policy; it has the fields of a TrafficPolicy's spec.policy.trafficShift.

@@ -27,7 +27,14 @@ type AccessPolicy struct {
 	Spec AccessPolicySpec `json:"spec,omitempty,omitzero"`
 	// Status is the observed state.
 	Status AccessPolicyStatus `json:"status,omitempty,omitzero"`
+
+	// InCluster is the registered cluster in which the policy was found; empty for one of the management cluster. Who reads it says so:
+	// it is no part of the object.
+	InCluster string `json:"-"`
 }
+
+// FoundIn returns InCluster.
+func (p *AccessPolicy) FoundIn() string { return p.InCluster }
 
 // AccessAction is what becomes of the requests that an AccessPolicy selects.
 // +kubebuilder:validation:Enum=ALLOW;DENY

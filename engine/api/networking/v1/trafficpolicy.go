@@ -25,7 +25,14 @@ type TrafficPolicy struct {
 	Spec TrafficPolicySpec `json:"spec,omitempty,omitzero"`
 	// Status is the observed state.
 	Status TrafficPolicyStatus `json:"status,omitempty,omitzero"`
+
+	// InCluster is the registered cluster in which the policy was found; empty for one of the management cluster. Who reads it says so:
+	// it is no part of the object.
+	InCluster string `json:"-"`
 }
+
+// FoundIn returns InCluster.
+func (p *TrafficPolicy) FoundIn() string { return p.InCluster }
 
 // TrafficPolicySpec selects traffic and says how it is treated.
 type TrafficPolicySpec struct {

@@ -44,12 +44,32 @@ type SettingsSpec struct {
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MinLength=1
 	PolicyNamespaces []string `json:"policyNamespaces,omitempty"`
+	// WorkloadClusterPolicies are the namespaces of registered clusters in which TrafficPolicies and AccessPolicies count, beside
+	// those of the management cluster. Such a policy is about the services and the callers of its own namespace in its own
+	// cluster, whatever its selectors say; a policy of the management cluster that decides about the same has precedence. None
+	// counts if omitted. It is not part of Gloo Mesh 1.x.
+	// +kubebuilder:validation:MaxItems=1000
+	WorkloadClusterPolicies []WorkloadClusterPolicies `json:"workloadClusterPolicies,omitempty"`
 	// Withdrawals bound what is deleted in clusters without an edit that explains it. It is not part of Gloo Mesh 1.x.
 	Withdrawals *WithdrawalSettings `json:"withdrawals,omitempty"`
 	// Trust bounds what holds up the exchange of a root. It is not part of Gloo Mesh 1.x.
 	Trust *TrustSettings `json:"trust,omitempty"`
 	// Relay has clusters connect to the management plane instead of the other way round.
 	Relay *RelaySettings `json:"relay,omitempty"`
+}
+
+// WorkloadClusterPolicies are namespaces of registered clusters in which policies count.
+type WorkloadClusterPolicies struct {
+	// Clusters are the names of registered clusters; * for all.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MinLength=1
+	Clusters []string `json:"clusters"`
+	// Namespaces in those clusters; * for all. In each, the 100 oldest policies of a kind count.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MinLength=1
+	Namespaces []string `json:"namespaces"`
 }
 
 // WithdrawalSettings bound what is deleted in clusters without an edit that explains it. What a user deletes goes at once.

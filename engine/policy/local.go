@@ -1,0 +1,181 @@
+package policy
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
+	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/virtualmesh"
+)
+
+// Local policies are those that users of a registered cluster wrote there. What they say is bounded before anything else reads it:
+// the spec that is bound and accepted is one about their own namespace (reach.go). A policy of the management cluster has precedence
+// (overrule.go).
+
+// maxLocal is how many policies of a kind count in a namespace of a registered cluster, the oldest first.
+const maxLocal = 100
+
+// policyObject is a policy of any kind.
+type policyObject interface {
+	comparable
+	metav1.Object
+	FoundIn() string
+}
+
+// policies are all policies of a kind, ascending by Ref.
+type policies[P policyObject] struct {
+	// all are as they are bound, and read are the same as they were read, with their statuses.
+	all, read []P
+	// hub are those of the management cluster, and hubRead the list that hub stands for.
+	hub, hubRead []P
+	found        map[snapshot.Ref]*localPolicy[P]
+}
+
+// localPolicy is a policy of a registered cluster.
+type localPolicy[P policyObject] struct {
+	read, is P
+	// issues are with what it asks for beyond its reach, and with its number.
+	issues []snapshot.Issue
+	excess bool
+}
+
+// localKind is what differs between the kinds.
+type localKind[P policyObject] struct {
+	kind snapshot.Kind
+	list func(*snapshot.Cluster) []P
+	same func(a, b P) bool
+	// bound returns a copy that asks for nothing beyond its reach, and what was left out.
+	bound func(p P, in reach) (P, []snapshot.Issue)
+}
+
+var (
+	localTraffic = localKind[*networkingv1.TrafficPolicy]{
+		snapshot.TrafficPolicy, func(c *snapshot.Cluster) []*networkingv1.TrafficPolicy { return c.TrafficPolicies }, sameTraffic, boundTraffic,
+	}
+	localAccess = localKind[*networkingv1.AccessPolicy]{
+		snapshot.AccessPolicy, func(c *snapshot.Cluster) []*networkingv1.AccessPolicy { return c.AccessPolicies }, sameAccess, boundAccess,
+	}
+)
+
+// next are the policies of an Input, of which hub is the list of the management cluster. Those that are equal to the last ones are
+// the same.
+func (last *policies[P]) next(in *snapshot.Input, hub []P, scope *virtualmesh.Scope, of localKind[P]) policies[P] {
+	n := policies[P]{hub: reuseUnchanged(last.hub, last.hubRead, hub, of.same), hubRead: hub, found: map[snapshot.Ref]*localPolicy[P]{}}
+	n.all, n.read = n.hub, n.hubRead
+	if !slices.ContainsFunc(in.Clusters, func(c *snapshot.Cluster) bool { return len(of.list(c)) > 0 }) {
+		return n
+	}
+	n.all, n.read = nil, nil
+	taken := twins(hub, scope, in.Clusters, of)
+	for i, p := range n.hub {
+		if !taken[p.GetUID()] || scope.Counts(p.GetNamespace()) {
+			n.all, n.read = append(n.all, p), append(n.read, n.hubRead[i])
+		}
+	}
+	for _, c := range in.Clusters {
+		list := of.list(c)
+		excess := excessOf(list)
+		for _, p := range list {
+			ref := snapshot.Ref{Kind: of.kind, Cluster: c.Name, Namespace: p.GetNamespace(), Name: p.GetName()}
+			if taken[p.GetUID()] && (scope.Counts(p.GetNamespace()) || !scope.CountsPolicy(ref)) {
+				continue // it is the one of the management cluster
+			}
+			was := last.found[ref]
+			if was == nil || was.excess != excess[p] || was.read != p && !(sameMetadata(was.read, p) && of.same(was.read, p)) {
+				was = newLocalPolicy(p, ref, excess[p], of)
+			}
+			was = &localPolicy[P]{p, was.is, was.issues, was.excess}
+			n.found[ref] = was
+			n.all, n.read = append(n.all, was.is), append(n.read, p)
+		}
+	}
+	sortTogether(n.all, n.read)
+	if slices.Equal(last.all, n.all) {
+		n.all = last.all
+	}
+	return n
+}
+
+// newLocalPolicy bounds a policy.
+func newLocalPolicy[P policyObject](p P, ref snapshot.Ref, excess bool, of localKind[P]) *localPolicy[P] {
+	is, issues := of.bound(p, reachOf(ref))
+	if excess {
+		issues = append(issues, snapshot.Errorf(snapshot.BudgetExceeded, "delete policies that are not needed, or write one policy for several services",
+			"it has no effect: namespace %s of cluster %s has more than %d policies of kind %s, and it is not among the oldest", ref.Namespace, ref.Cluster, maxLocal, ref.Kind))
+	}
+	for i := range issues {
+		issues[i] = issues[i].On(ref, snapshot.Ref{})
+	}
+	return &localPolicy[P]{p, is, issues, excess}
+}
+
+// twins are the UIDs of policies that are read twice, where the management cluster is a registered one as well.
+func twins[P policyObject](hub []P, scope *virtualmesh.Scope, clusters []*snapshot.Cluster, of localKind[P]) map[any]bool {
+	there := map[any]bool{}
+	for _, p := range hub {
+		if p.GetUID() != "" {
+			there[p.GetUID()] = true
+		}
+	}
+	out := map[any]bool{}
+	for _, c := range clusters {
+		for _, p := range of.list(c) {
+			ref := snapshot.Ref{Kind: of.kind, Cluster: c.Name, Namespace: p.GetNamespace(), Name: p.GetName()}
+			if there[p.GetUID()] && (scope.Counts(p.GetNamespace()) || scope.CountsPolicy(ref)) {
+				out[p.GetUID()] = true
+			}
+		}
+	}
+	return out
+}
+
+// excessOf are the policies of a cluster that do not count, because their namespace has too many older ones.
+func excessOf[P policyObject](list []P) map[P]bool {
+	out := map[P]bool{}
+	for len(list) > 0 {
+		n := 1
+		for n < len(list) && list[n].GetNamespace() == list[0].GetNamespace() {
+			n++
+		}
+		if n > maxLocal {
+			oldest := slices.Clone(list[:n])
+			slices.SortFunc(oldest, func(a, b P) int { return inventory.CompareAge(a, b) })
+			for _, p := range oldest[maxLocal:] {
+				out[p] = true
+			}
+		}
+		list = list[n:]
+	}
+	return out
+}
+
+// sortTogether sorts all ascending by Ref, and read in the same order.
+func sortTogether[P policyObject](all, read []P) {
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		return cmp.Or(snapshot.CompareNames(all[i], all[j]), cmp.Compare(all[i].FoundIn(), all[j].FoundIn()))
+	})
+	a, r := slices.Clone(all), slices.Clone(read)
+	for to, from := range order {
+		all[to], read[to] = a[from], r[from]
+	}
+}
+
+// localIssues are what there is to say of each policy of a registered cluster as a whole.
+func localIssues(n *inputs) map[snapshot.Ref][]snapshot.Issue {
+	out := make(map[snapshot.Ref][]snapshot.Issue, len(n.ofTraffic.found)+len(n.ofAccess.found))
+	for ref, p := range n.ofTraffic.found {
+		out[ref] = p.issues
+	}
+	for ref, p := range n.ofAccess.found {
+		out[ref] = p.issues
+	}
+	return out
+}
