@@ -126,7 +126,7 @@ func (s *server) check(ctx context.Context, status *ClusterStatus) {
 		status.because(snapshot.Reason{Code: snapshot.NotChecked, What: "its version: " + kube.Text(err)})
 		return
 	}
-	missing, err := missingAccess(ctx, s.clientset, ruleAccesses(remoteRules()))
+	missing, err := missingAccess(ctx, s.clientset, ruleAccesses(remoteRules(false)))
 	switch {
 	case err != nil:
 		status.Health = snapshot.HealthDegraded

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 
+	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -141,6 +143,27 @@ func (d *deregistration) clean(ctx context.Context) error {
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// notePolicies says of a cluster whose users' policies counted that their types stay: with these, the policies would go.
+func (d *deregistration) notePolicies() {
+	if d.cluster == nil {
+		return
+	}
+	granted := func(k snapshot.Kind) bool {
+		return slices.ContainsFunc(d.cluster.Status.PolicyRules, func(rule multiclusterv1alpha1.PolicyRule) bool {
+			return slices.Contains(rule.ApiGroups, k.Info().Group) && slices.Contains(rule.Resources, k.Info().Resource)
+		})
+	}
+	var types []string
+	for _, k := range userKinds() {
+		if granted(k) {
+			types = append(types, k.Info().Resource+"."+k.Info().Group)
+		}
+	}
+	if len(types) > 0 {
+		d.report.note("what users wrote in cluster " + d.Name + " of " + strings.Join(types, ", ") + " stays there without effect; to delete it with its types: kubectl delete crd " + strings.Join(types, " "))
+	}
 }
 
 func (d *deregistration) collectTranslated(ctx context.Context) error {

@@ -239,6 +239,7 @@ func (d *deregistration) run(ctx context.Context) error {
 	}
 	err = d.remoteErr
 	if d.remote != nil {
+		d.notePolicies()
 		err = d.clean(ctx)
 	}
 	if err != nil && !d.Force {

@@ -46,7 +46,7 @@ func (r *registration) writeKubernetesCluster(ctx context.Context) error {
 	}
 	status, err := r.applyStatus(ctx, o, &multiclusterv1alpha1.KubernetesCluster{
 		TypeMeta: kind, ObjectMeta: meta,
-		Status: multiclusterv1alpha1.KubernetesClusterStatus{Namespace: r.RemoteNamespace, PolicyRules: policyRules(remoteRules())},
+		Status: multiclusterv1alpha1.KubernetesClusterStatus{Namespace: r.RemoteNamespace, PolicyRules: policyRules(remoteRules(r.policies))},
 	})
 	if err != nil {
 		return err

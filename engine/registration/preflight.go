@@ -194,7 +194,7 @@ func (r *registration) remoteMayWrite(ctx context.Context) error {
 	wanted = append(wanted, accounts.each("create")...)
 	wanted = append(wanted, deployments.access("", "").each("list")...)
 	wanted = append(wanted, webhooks.access("", "").each("list")...)
-	grants, err := r.remote.grantAccess(ctx, clusterRoles.access("", RoleName(r.plane.ID)), ruleAccesses(remoteRules()))
+	grants, err := r.remote.grantAccess(ctx, clusterRoles.access("", RoleName(r.plane.ID)), ruleAccesses(remoteRules(r.policies)))
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,8 @@ type registration struct {
 	lifetime time.Duration
 	// suffixes end the names that are kept to management planes, ascending.
 	suffixes []string
+	// policies: those that users write in the cluster count, by the Settings.
+	policies bool
 	// meshNamespaces are those with a control plane, and meshNames the Meshes, ascending.
 	meshNamespaces, meshNames []string
 	// agentImage is that of the agent that runs; empty if none does.
@@ -195,7 +197,7 @@ func (r *registration) writeCredential(ctx context.Context) error {
 		return err
 	}
 	own := access{verb: "create", resource: "serviceaccounts/token", name: r.account, namespace: r.RemoteNamespace}
-	if err := verifyGrants(ctx, r.Name, r.with(&c), slices.Concat(ruleAccesses(remoteRules()), r.settingsAccess(), []access{own})); err != nil {
+	if err := verifyGrants(ctx, r.Name, r.with(&c), slices.Concat(ruleAccesses(remoteRules(r.policies)), r.settingsAccess(), []access{own})); err != nil {
 		return err
 	}
 	if err := r.verifyLimit(ctx, r.with(&c)); err != nil {

@@ -165,7 +165,7 @@ func (r *via) relayObjects() []*object {
 	shared := maps.Clone(labels)
 	delete(shared, snapshot.ClusterLabel)
 	name, agent := RelayRoleName(r.plane.ID), AgentName(r.plane.ID)
-	out := r.clusterRoleObjects(RoleName(r.plane.ID), name, shared, labels, remoteRules(), agent)
+	out := r.clusterRoleObjects(RoleName(r.plane.ID), name, shared, labels, remoteRules(r.policies), agent)
 	// After the permission: serve goes on writing.
 	out = append(out, policyObjects(HostsPolicyName(r.plane.ID), shared, hostsPolicy(r.suffixes))...)
 	rules := r.relayNamespaces()

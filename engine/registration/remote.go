@@ -55,7 +55,7 @@ func (r *registration) accessObjects() []*object {
 	labels := r.labels()
 	shared := maps.Clone(labels) // by all clusters that lead to this one
 	delete(shared, snapshot.ClusterLabel)
-	out := r.clusterRoleObjects(RoleName(r.plane.ID), BindingName(r.Name, r.plane.ID), shared, labels, remoteRules(), r.accountNames()...)
+	out := r.clusterRoleObjects(RoleName(r.plane.ID), BindingName(r.Name, r.plane.ID), shared, labels, remoteRules(r.policies), r.accountNames()...)
 	// After the permission: serve goes on writing.
 	out = append(out, policyObjects(HostsPolicyName(r.plane.ID), shared, hostsPolicy(r.suffixes))...)
 	for _, namespace := range r.meshNamespaces {

@@ -54,10 +54,19 @@ func RemoteRules(kinds []snapshot.Kind) []rbacv1.PolicyRule {
 	return rules
 }
 
-// remoteRules are the rules granted today.
-func remoteRules() []rbacv1.PolicyRule {
-	return append(RemoteRules(snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write)), identityRule(), answerRule(), hostsRule())
+// remoteRules are the rules granted today. With policies, those that users of the cluster write are read, and their statuses are
+// written.
+func remoteRules(policies bool) []rbacv1.PolicyRule {
+	rules := append(RemoteRules(snapshot.Kinds(snapshot.ManagedSide, snapshot.Watch|snapshot.Write)), identityRule(), answerRule(), hostsRule())
+	if !policies {
+		return rules
+	}
+	asked := userKinds()
+	return slices.Concat(rules, groupRules(asked, "", readVerbs...), groupRules(asked, "/status", "patch"))
 }
+
+// userKinds are the kinds of policies that users write in registered clusters.
+func userKinds() []snapshot.Kind { return snapshot.Kinds(snapshot.ManagedSide, snapshot.InClusters) }
 
 // answerRule allows to answer the requests of agents for certificates, and not to make any.
 func answerRule() rbacv1.PolicyRule {

@@ -49,6 +49,15 @@ func (r *registration) inspectMeshes(ctx context.Context) error {
 		return err
 	}
 	r.suffixes = suffixes(m)
+	if r.policies = virtualmesh.PoliciesCountIn(m, r.Name); r.policies {
+		types, err := r.remote.outdatedCRDs(ctx, snapshot.TrafficPolicy.Info().Group)
+		if err != nil {
+			return err
+		}
+		r.missing.remoteCRDs = append(r.missing.remoteCRDs, slices.DeleteFunc(types, func(o *object) bool {
+			return !slices.ContainsFunc(userKinds(), func(k snapshot.Kind) bool { return o.name == k.Info().Resource+"."+k.Info().Group })
+		})...)
+	}
 	r.meshNamespaces, r.meshNames, err = r.remote.istios(ctx, r.Name, virtualmesh.ControlPlaneNamespaces(virtualmesh.SettingsInForce(m), r.Name))
 	return unlessForbidden(err)
 }

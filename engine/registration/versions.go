@@ -14,6 +14,7 @@ import (
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/virtualmesh"
 )
 
 // VersionsOptions configure Versions.
@@ -92,7 +93,7 @@ func Versions(ctx context.Context, o VersionsOptions) (*InstalledVersions, error
 			out.Served = kc.Status.Server.Version
 		}
 		out.Clusters = append(out.Clusters, InstalledAccount{
-			Cluster: kc.Name, Current: reflect.DeepEqual(kc.Status.PolicyRules, policyRules(remoteRules())) && reserves(kc.Annotations, suffixes(m)) &&
+			Cluster: kc.Name, Current: reflect.DeepEqual(kc.Status.PolicyRules, policyRules(remoteRules(virtualmesh.PoliciesCountIn(m, kc.Name)))) && reserves(kc.Annotations, suffixes(m)) &&
 				(kc.Status.Namespace != o.Namespace || kc.Annotations[cluster.UIDAnnotation] != string(s.uid)),
 		})
 	}
