@@ -36,7 +36,7 @@ type cluster struct {
 }
 
 func newCluster(ctx context.Context, group *sync.WaitGroup, s *shared, name string) *cluster {
-	kinds := snapshot.Kinds(snapshot.ManagedSide, snapshot.Write)
+	kinds := snapshot.Kinds(snapshot.ManagedSide, snapshot.Write|snapshot.InClusters)
 	if name == "" {
 		kinds = snapshot.Kinds(snapshot.ManagementSide, snapshot.Write|snapshot.WriteStatus)
 	}

@@ -25,22 +25,42 @@ func editsBetween(before *snapshot.State, now *snapshot.Input) apply.Edits {
 func userChanges(before, now *snapshot.Input) map[snapshot.Ref]bool {
 	out := map[snapshot.Ref]bool{}
 	for kind, list := range now.Management.Lists {
-		if isDerived(kind) {
+		if !isDerived(kind) {
+			addChanges(out, kind, "", before.Management.List(kind), list)
+		}
+	}
+	for _, c := range now.Clusters {
+		was := before.Cluster(c.Name)
+		if was == nil || was == c || was.Frozen() || c.Frozen() {
 			continue
 		}
-		eachChange(before.Management.List(kind), list, func(was, is snapshot.APIObject) {
-			switch {
-			case is == nil:
-				out[snapshot.RefOf(kind, was)] = true
-			case was == nil, was.GetGeneration() != is.GetGeneration(), was.GetUID() != is.GetUID():
-				out[snapshot.RefOf(kind, is)] = true
+		for _, kind := range snapshot.Kinds(snapshot.ManagedSide, snapshot.InClusters) {
+			old, list := was.List(kind), c.List(kind)
+			if list.Len() == 0 && old.Len() > 1 {
+				continue // that all are gone at once may be because of their type
 			}
-		})
+			addChanges(out, kind, c.Name, old, list)
+		}
 	}
 	for _, name := range goneClusters(before, now) {
 		out[snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: now.Management.Namespace, Name: name}] = true
 	}
 	return out
+}
+
+// addChanges adds the objects of a kind that differ between two lists of a cluster, which is empty for the management cluster.
+func addChanges(out map[snapshot.Ref]bool, kind snapshot.Kind, cluster string, before, now snapshot.ObjectList) {
+	add := func(o snapshot.APIObject) {
+		out[snapshot.Ref{Kind: kind, Cluster: cluster, Namespace: o.GetNamespace(), Name: o.GetName()}] = true
+	}
+	eachChange(before, now, func(was, is snapshot.APIObject) {
+		switch {
+		case is == nil:
+			add(was)
+		case was == nil, was.GetGeneration() != is.GetGeneration(), was.GetUID() != is.GetUID():
+			add(is)
+		}
+	})
 }
 
 // goneClusters are the clusters that are no longer registered, ascending.

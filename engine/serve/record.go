@@ -237,6 +237,9 @@ func (r *recorder) regarding(ref snapshot.Ref) corev1.ObjectReference {
 	if ref == (snapshot.Ref{}) {
 		return corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: r.namespace, Name: r.namespace}
 	}
+	if ref.Cluster != "" { // Events are in the management cluster
+		ref = snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: r.namespace, Name: ref.Cluster}
+	}
 	out := corev1.ObjectReference{
 		APIVersion: ref.Kind.Info().GroupVersion().String(), Kind: ref.Kind.String(), Namespace: ref.Namespace, Name: ref.Name,
 	}

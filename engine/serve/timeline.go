@@ -175,7 +175,7 @@ func (t *timeline) edits(ctx context.Context, before, after *snapshot.Input) (ou
 		case was == nil:
 			cause.What = "was created"
 		}
-		if is != nil && len(out) < maxAsked {
+		if is != nil && ref.Cluster == "" && len(out) < maxAsked {
 			cause.By, cause.Operation = t.editors(ctx, ref)
 		}
 		out = append(out, cause)

@@ -29,14 +29,14 @@ func newClient(config *rest.Config, scheme *runtime.Scheme, contentType string, 
 
 // mirroredKinds are the kinds of a side that the management plane writes, or of which it writes statuses.
 func mirroredKinds(side snapshot.Side) []snapshot.Kind {
-	return snapshot.Kinds(side, snapshot.Write|snapshot.WriteStatus)
+	return snapshot.Kinds(side, snapshot.Write|snapshot.WriteStatus|snapshot.InClusters)
 }
 
 // wireScheme has the kinds of a side with the types of a full scheme. What the management plane writes is decoded for the mirror.
 func wireScheme(full *runtime.Scheme, side snapshot.Side) *runtime.Scheme {
 	out := runtime.NewScheme()
 	metav1.AddToGroupVersion(out, schema.GroupVersion{Version: "v1"})
-	for _, kind := range snapshot.Kinds(side, snapshot.Watch|snapshot.Write|snapshot.WriteStatus) {
+	for _, kind := range snapshot.Kinds(side, snapshot.Watch|snapshot.Write|snapshot.WriteStatus|snapshot.InClusters) {
 		gvk := kind.Info().GroupVersionKind
 		metav1.AddToGroupVersion(out, gvk.GroupVersion())
 		if kind.Info().Access&^snapshot.Watch != 0 {

@@ -28,6 +28,8 @@ type feed[T object] struct {
 	failed func()
 	// mayBeDenied: that the server forbids a request is no failure. What was read stays.
 	mayBeDenied bool
+	// mayBeAbsent: that the server does not know the kind means that there are no objects, as for optional kinds.
+	mayBeAbsent bool
 
 	mu       sync.Mutex
 	err      error
@@ -83,7 +85,7 @@ func (f *feed[T]) isDenied() bool {
 
 // done records the result of a request.
 func (f *feed[T]) done(err error) {
-	missing := f.lister.Kind.Info().Optional && kube.IsAbsent(err)
+	missing := (f.mayBeAbsent || f.lister.Kind.Info().Optional) && kube.IsAbsent(err)
 	denied := f.mayBeDenied && apierrors.IsForbidden(err)
 	f.mu.Lock()
 	f.err = err

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/virtualmesh"
 )
 
 // notSet is the reason of a cluster that has a KubernetesCluster, but for which
@@ -84,6 +86,7 @@ func (s *Source) clusterViews(management *snapshot.Management) ([]*snapshot.Clus
 		view, failures := c.current()
 		clusters = append(clusters, view)
 		broken = append(broken, failures...)
+		broken = append(broken, unreadPolicies(management, view)...)
 	}
 	unknown := map[string]*snapshot.Cluster{}
 	for _, registered := range management.KubernetesClusters {
@@ -110,4 +113,23 @@ func sortedFailures(lists ...[]snapshot.Failure) []snapshot.Failure {
 		return cmp.Or(a.Ref.Compare(b.Ref), cmp.Compare(a.What, b.What))
 	})
 	return all
+}
+
+// unreadPolicies says of a cluster that it has policies which are to count, and which may not be read.
+func unreadPolicies(m *snapshot.Management, c *snapshot.Cluster) (out []snapshot.Failure) {
+	for _, kind := range c.Denied {
+		info := kind.Info()
+		if info.Access&snapshot.InClusters == 0 || !virtualmesh.PoliciesCountIn(m, c.Name) {
+			continue
+		}
+		out = append(out, snapshot.Failure{
+			Ref: snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: m.Namespace, Name: c.Name},
+			Reason: snapshot.Reason{
+				Code: snapshot.PermissionsMissing,
+				What: fmt.Sprintf("meshctl's account on the cluster is not allowed to list %s.%s: those that were read before stay in force, and no others are", info.Resource, info.Group),
+				Hint: "register the cluster again",
+			},
+		})
+	}
+	return out
 }

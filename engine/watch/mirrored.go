@@ -56,7 +56,8 @@ func newMirrored[T object, V any](c *clusterCache[V], f *feed[T], reads func(map
 	m := &mirrored[T]{feed: f, conn: c.conn, reads: reads}
 	f.lister.Page, f.lister.Done = m.page, m.done
 	// What may be written and not listed is a matter of this kind, and not of the cluster.
-	f.mayBeDenied = f.mayBeDenied || f.lister.Kind.Info().Side == snapshot.ManagedSide
+	f.mayBeDenied = f.mayBeDenied || c.conn.Cluster != ""
+	f.mayBeAbsent = f.mayBeAbsent || c.conn.Cluster != "" && f.lister.Kind.Info().Access&snapshot.InClusters != 0
 	return m
 }
 
@@ -70,7 +71,7 @@ func (m *mirrored[T]) done(err error) {
 func (m *mirrored[T]) brokenObjects(cluster string) []snapshot.Failure {
 	out := m.feed.brokenObjects(cluster)
 	info := m.kind().Info()
-	if !m.isDenied() || info.Later {
+	if !m.isDenied() || info.Later || info.Access&snapshot.InClusters != 0 { // those are rarely asked for; see unreadPolicies
 		return out
 	}
 	return append(out, snapshot.Failure{

@@ -117,15 +117,18 @@ func (s rules) allow(r *relayv1.Request) (of mirror.ID, changes bool, err error)
 	return of, false, fmt.Errorf("%s is none of the verbs for %s", r.GetMethod(), target.Path)
 }
 
-// answered are the kinds of which the hub writes the status: it answers the agents' requests for certificates.
-func answered(k snapshot.Kind) bool { return k == snapshot.CertificateRequest }
+// answered are the kinds of which the hub writes the status: it answers the agents' requests for certificates, and says what became of
+// the policies that users of the cluster wrote.
+func answered(k snapshot.Kind) bool {
+	return k == snapshot.CertificateRequest || k.Info().Access&snapshot.InClusters != 0
+}
 
 // objectAt reads the path of an object, or of the objects, of a kind that the management plane writes or answers in managed clusters.
 func objectAt(path string) (of mirror.ID, sub string, ok bool) {
 	if strings.Contains(path, "%") || strings.Contains(path, "..") {
 		return mirror.ID{}, "", false // no name of Kubernetes has to be escaped
 	}
-	for _, k := range snapshot.Kinds(snapshot.ManagedSide, snapshot.Write|snapshot.Watch) {
+	for _, k := range snapshot.Kinds(snapshot.ManagedSide, snapshot.Write|snapshot.Watch|snapshot.InClusters) {
 		if k.Info().Access&snapshot.Write == 0 && !answered(k) {
 			continue
 		}

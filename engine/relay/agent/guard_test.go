@@ -27,6 +27,7 @@ func TestWhatTheHubMayAskFor(t *testing.T) {
 		services = "/apis/networking.istio.io/v1/namespaces/shop/serviceentries"
 		cart     = services + "/cart"
 		requests = "/apis/certificates.mesh.gloo.solo.io/v1/namespaces/gloo-mesh/certificaterequests"
+		policies = "/apis/networking.mesh.gloo.solo.io/v1/namespaces/shop/trafficpolicies"
 		apply    = "application/apply-patch+yaml"
 		ours     = `{}`
 	)
@@ -48,6 +49,10 @@ func TestWhatTheHubMayAskFor(t *testing.T) {
 		"read requests":              {method: "GET", path: requests, refused: "none of the verbs"},
 		"delete a request":           {method: "DELETE", path: requests + "/istiod", body: deletion, refused: "none of the verbs"},
 		"answer for another request": {method: "PATCH", path: requests + "/istiod/status", content: apply, body: document("gloo-mesh", "other", ""), refused: "the document is that of gloo-mesh/other"},
+		"answer a policy":            {method: "PATCH", path: policies + "/mine/status", content: apply, body: document("shop", "mine", "")},
+		"write a policy":             {method: "PATCH", path: policies + "/mine", content: apply, body: document("shop", "mine", labels), refused: "the hub does not write"},
+		"delete a policy":            {method: "DELETE", path: policies + "/mine", body: deletion, refused: "none of the verbs"},
+		"answer a VirtualMesh":       {method: "PATCH", path: "/apis/networking.mesh.gloo.solo.io/v1/namespaces/shop/virtualmeshes/mine/status", content: apply, body: document("shop", "mine", ""), refused: "is the path of nothing"},
 		"write a status":             {method: "PATCH", path: cart + "/status", content: apply, body: document("shop", "cart", ""), refused: "the hub does not write"},
 		"delete":                     {method: "DELETE", path: cart, body: deletion},
 		"another name":               {method: "PATCH", path: cart, content: apply, body: document("shop", "other", labels), refused: "the document is that of shop/other"},

@@ -42,7 +42,7 @@ func newReplica(local *watch.Local, log *slog.Logger) *replica {
 	for kind := range r.view.Lists {
 		kinds = append(kinds, relay.KindName(kind))
 	}
-	for _, kind := range snapshot.Kinds(snapshot.ManagedSide, snapshot.Write) {
+	for _, kind := range snapshot.Kinds(snapshot.ManagedSide, snapshot.Write|snapshot.InClusters) {
 		kinds = append(kinds, relay.WrittenName(kind))
 	}
 	r.sender = relay.NewSender(r, kinds...)
@@ -139,7 +139,7 @@ func (r *replica) lookAtWritten() {
 	clear(r.written)
 	if r.relisted {
 		r.relisted, r.due = false, true
-		for _, kind := range snapshot.Kinds(snapshot.ManagedSide, snapshot.Write) {
+		for _, kind := range snapshot.Kinds(snapshot.ManagedSide, snapshot.Write|snapshot.InClusters) {
 			r.sender.SetComplete(relay.WrittenName(kind), conn.State(kind).Complete())
 		}
 	}
@@ -215,7 +215,7 @@ func (r *replica) state() *relayv1.ClusterState {
 		s.Denied = append(s.Denied, relay.KindName(kind))
 	}
 	if r.conn != nil {
-		for _, kind := range snapshot.Kinds(snapshot.ManagedSide, snapshot.Write) {
+		for _, kind := range snapshot.Kinds(snapshot.ManagedSide, snapshot.Write|snapshot.InClusters) {
 			switch state := r.conn.State(kind); {
 			case state.Absent:
 				s.Absent = append(s.Absent, relay.WrittenName(kind))
