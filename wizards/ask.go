@@ -12,11 +12,12 @@ import (
 
 // askDestinations asks for the destinations of a policy.
 func (s *Session) askDestinations() error {
-	if !s.has("?destinations") && s.Form.isSet("destinationSelector", s.Answers) {
+	part := s.Form.selectorPart("destinationSelector")
+	if !s.has("?destinations") && s.Form.isSet(part, s.Answers) {
 		return s.sayDestinations()
 	}
 	all := len(s.Catalog.services())
-	choice, err := s.askChoice("destinations", "spec.destinationSelector", "Requests to which services?", []Option{
+	choice, err := s.askChoice("destinations", "spec."+part, "Requests to which services?", []Option{
 		{"names", "some services, by name"},
 		{"matcher", "services by namespace, cluster or label"},
 		{"all", fmt.Sprintf("all of them (%d now, and future ones)", all)},
@@ -157,6 +158,9 @@ func askVirtualMesh(s *Session) error {
 	}
 	if !s.Form.isSet("meshes", s.Answers) {
 		unjoined, _ := s.Catalog.UnjoinedMeshes()
+		if s.Edits != nil {
+			unjoined = nil
+		}
 		if err := s.pick("mesh", "Which meshes do you want to join?", s.Catalog.meshOptions(), 1, unjoined...); err != nil {
 			return err
 		}
@@ -165,10 +169,14 @@ func askVirtualMesh(s *Session) error {
 		err := s.choose("trust", "How do they trust each other?", []Option{
 			{"", "as they do now: certificates are not changed"},
 			{"shared", "one root for all of them (shared)"},
+			{"limited", "only their gateways trust each other (limited)"},
 		}, "")
 		if err != nil {
 			return err
 		}
+	}
+	if err := s.Edits.agreeOnTrust(s); err != nil {
+		return err
 	}
 	if err := s.askFederation(); err != nil {
 		return err
@@ -184,20 +192,28 @@ func askVirtualMesh(s *Session) error {
 }
 
 func (s *Session) askFederation() error {
-	if !s.has("?federation") && s.Form.isSet("federation", s.Answers) {
+	if !s.has("?federation") && s.Form.isSet(s.Edits.within("federation", "federation.selectors"), s.Answers) {
 		return nil
 	}
-	choice, err := s.askChoice("federation", "spec.federation.selectors", "Which services should be reachable from other meshes?", []Option{
+	options := []Option{
 		{"all", "all of them"},
 		{"matcher", "services by namespace, cluster or label"},
 		{"none", "none for now"},
-	})
+	}
+	if s.Edits != nil {
+		options = slices.Insert(options, 1, Option{"names", "some services, by name"})
+	}
+	choice, err := s.askChoice("federation", "spec.federation.selectors", "Which services should be reachable from other meshes?", options)
 	if err != nil {
 		return err
 	}
 	switch choice {
 	case "all":
 		s.record("federate", "all")
+	case "names":
+		if err := s.pick("federate-destination", "Which services?", s.Catalog.serviceOptions(), 1); err != nil {
+			return err
+		}
 	case "matcher":
 		if err := s.askMatcher("federate", "services", false); err != nil {
 			return err
@@ -231,13 +247,17 @@ func askTrafficPolicy(s *Session) error {
 
 // askSources asks for the callers whose requests a TrafficPolicy changes.
 func (s *Session) askSources() error {
-	if !s.has("?sources") && s.Form.isSet("sourceSelector", s.Answers) {
+	part := s.Form.selectorPart("sourceSelector")
+	if !s.has("?sources") && s.Form.isSet(part, s.Answers) {
 		return s.sayCallers()
 	}
-	choice, err := s.askChoice("sources", "spec.sourceSelector", "Requests from which workloads?", []Option{
+	choice, err := s.askChoice("sources", "spec."+part, "Requests from which workloads?", []Option{
 		{"all", "all of them"},
 		{"matcher", "workloads by namespace, cluster or pod label"},
 	})
+	if err == nil && choice == "all" && s.Form.Field("all-sources") != nil {
+		s.record("all-sources", "true")
+	}
 	if err != nil || choice == "all" {
 		return err
 	}
@@ -316,19 +336,29 @@ func actions() []action {
 // askActions asks what to do with the requests.
 func (s *Session) askActions() error {
 	const chosen = "?actions"
-	if !s.has(chosen) && s.Form.isSet("policy", s.Answers) {
+	set := s.Form.isSet("policy", s.Answers)
+	if !s.has(chosen) && s.Edits == nil && set {
 		return nil
 	}
 	var options []Option
+	var before []string
 	for _, a := range actions() {
+		if s.Form.isSet(a.part, s.Answers) {
+			continue // given, or kept as it is
+		}
 		options = append(options, Option{a.part, a.text})
+		if s.Form.isSet(a.part, s.Edits.defaults()) {
+			before = append(before, a.part)
+		}
 	}
 	for !s.has(chosen) {
-		selected, err := s.MultiSelect(Question{Text: "What should happen to these requests?", Field: "spec.policy"}, options, nil)
+		q := Question{Text: "What should happen to these requests?", Field: "spec.policy"}
+		s.Edits.recall(s.Prompter, q, before...)
+		selected, err := s.MultiSelect(q, options, nil)
 		if err != nil {
 			return err
 		}
-		if len(selected) > 0 {
+		if len(selected) > 0 || set {
 			s.Answers[chosen] = selected
 			break
 		}

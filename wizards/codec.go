@@ -18,8 +18,10 @@ type codec struct {
 	// value names the values in help texts.
 	value string
 	// many: the flag may be given several times.
-	many  bool
-	parse func(values []string) (any, error)
+	many bool
+	// commas: one value may have several elements.
+	commas bool
+	parse  func(values []string) (any, error)
 	// format is the inverse of parse; false if the flag cannot express the value.
 	format func(value any) ([]string, bool)
 }
@@ -128,6 +130,7 @@ func boolean() codec {
 // commaSeparated lets one value have several elements.
 func commaSeparated(c codec) codec {
 	parse, format := c.parse, c.format
+	c.commas = true
 	c.parse = func(values []string) (any, error) {
 		var all []string
 		for _, v := range values {
@@ -188,7 +191,7 @@ func pairs(value string) codec {
 		}
 		return out, nil
 	}
-	return codec{value: value, many: true, parse: split, format: func(v any) ([]string, bool) {
+	return codec{value: value, many: true, commas: true, parse: split, format: func(v any) ([]string, bool) {
 		m, ok := v.(map[string]any)
 		if !ok || len(m) == 0 {
 			return nil, false

@@ -1,6 +1,7 @@
 package wizards
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -47,6 +48,9 @@ func (s *Session) Finish(canApply bool) (*Outcome, error) {
 			return nil, err
 		}
 		s.Say("\n" + string(data) + "\n")
+		if err := s.Edits.sayChanges(s, out.Object); err != nil {
+			return nil, err
+		}
 		s.Show(append(out.Preview.Summary(), Line{}))
 		before, undo := out.Object, s.keep()
 		again, err := s.decide(out, string(data), canApply)
@@ -72,7 +76,7 @@ func (s *Session) decide(out *Outcome, manifest string, canApply bool) (again bo
 		options = append([]Option{{"apply", "apply it to the management cluster"}}, options...)
 	}
 	preset := options[0].Value
-	if out.Preview.HasErrors() {
+	if out.Preview.HasErrors() || s.Edits.same(out.Object) {
 		preset = "cancel"
 	}
 	for {
@@ -86,7 +90,7 @@ func (s *Session) decide(out *Outcome, manifest string, canApply bool) (again bo
 		case "cancel":
 			out.Decision = Cancel
 		case "save":
-			out.File, err = s.Input(Question{Text: "To which file?"}, s.Name+".yaml", func(name string) error {
+			out.File, err = s.Input(Question{Text: "To which file?"}, cmp.Or(s.File, s.Name+".yaml"), func(name string) error {
 				if name == "" {
 					return fmt.Errorf("a file name is required")
 				}
@@ -148,7 +152,10 @@ func (s *Session) useManifest(text string) (*unstructured.Unstructured, error) {
 	if err := s.Check(object); err != nil {
 		return nil, err
 	}
-	if s.Catalog.Exists(s.Form.Kind, object.GetNamespace(), object.GetName()) {
+	if renamed := object.GetName() != s.Name || object.GetNamespace() != s.Namespace; s.Edits != nil && renamed {
+		return nil, fmt.Errorf("%s %s: its name and namespace must remain; for another object: meshctl create %s", s.Form.Kind, s.Name, strings.ToLower(s.Form.Kind.String()))
+	}
+	if s.Edits == nil && s.Catalog.Exists(s.Form.Kind, object.GetNamespace(), object.GetName()) {
 		return nil, fmt.Errorf("%s %s already exists in namespace %s; choose another name", s.Form.Kind, object.GetName(), object.GetNamespace())
 	}
 	spec, _ := object.Object["spec"].(map[string]any)
@@ -157,6 +164,10 @@ func (s *Session) useManifest(text string) (*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	s.Answers, s.Name, s.Namespace = answers, object.GetName(), object.GetNamespace()
+	if s.Edits != nil {
+		// Of what an editor took away, nothing comes back.
+		s.Edits.whole = true
+	}
 	return s.Object()
 }
 

@@ -41,7 +41,12 @@ func (f *Field) Value() string { return f.codec.value }
 // NamesServices reports whether its values begin with the name of a service.
 func (f *Field) NamesServices() bool { return f.codec.value == "service" || f.codec.value == "target" }
 
-// requirement is a part of the spec that must be set, and the flags that set it.
+// Names is the kind of the objects that its values are, as namespace/name; NoKind if they are others.
+func (f *Field) Names() snapshot.Kind {
+	return map[string]snapshot.Kind{"mesh": snapshot.Mesh, "virtualmesh": snapshot.VirtualMesh}[f.codec.value]
+}
+
+// requirement is a part of the spec that must be set, or one of several with | between them, and the flags that set it.
 type requirement struct {
 	part  string
 	flags string
@@ -73,11 +78,16 @@ func partOf(path string) string {
 	if end < 0 {
 		return path
 	}
-	if rest, ok := strings.CutPrefix(path, "policy."); ok {
-		return "policy." + partOf(rest)
+	for _, whole := range divided {
+		if rest, ok := strings.CutPrefix(path, whole+"."); ok {
+			return whole + "." + partOf(rest)
+		}
 	}
 	return path[:end]
 }
+
+// divided are the fields of specs that are not one part, but one for each field below.
+var divided = []string{"policy", "federation"}
 
 // isSet reports whether the answers set a part of the spec.
 func (f *Form) isSet(wanted string, answers Answers) bool {
@@ -102,7 +112,7 @@ func (f *Form) isSet(wanted string, answers Answers) bool {
 func (f *Form) Missing(answers Answers) string {
 	var lines []string
 	for _, n := range f.requires {
-		if !f.isSet(n.part, answers) {
+		if !slices.ContainsFunc(strings.Split(n.part, "|"), func(part string) bool { return f.isSet(part, answers) }) {
 			lines = append(lines, n.flags)
 		}
 	}
@@ -197,30 +207,38 @@ func (f *Form) AnswersFor(spec map[string]any) (Answers, error) {
 		if ok && same(want, got) {
 			continue
 		}
-		for i := range f.Fields {
-			if field := &f.Fields[i]; field.Unless == "" && partOf(field.Path) == p {
-				delete(answers, field.Flag)
-			}
+		if err := f.keepPart(answers, p, want); err != nil {
+			return nil, err
 		}
-		data, err := json.Marshal(want)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p, err)
-		}
-		answers[AnyField] = append(answers[AnyField], p+"="+string(snapshot.EscapeJSON(data)))
 	}
 	return answers, nil
+}
+
+// keepPart expresses a part of a spec by AnyField instead of by its flags.
+func (f *Form) keepPart(answers Answers, part string, value any) error {
+	for i := range f.Fields {
+		if field := &f.Fields[i]; field.Unless == "" && partOf(field.Path) == part {
+			delete(answers, field.Flag)
+		}
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("%s: %w", part, err)
+	}
+	answers[AnyField] = append(answers[AnyField], part+"="+string(snapshot.EscapeJSON(data)))
+	return nil
 }
 
 // parts lists the parts of a spec, ascending.
 func parts(spec map[string]any) []string {
 	var out []string
 	for _, key := range sortedKeys(spec) {
-		policy, ok := spec[key].(map[string]any)
-		if key != "policy" || !ok || len(policy) == 0 {
+		whole, ok := spec[key].(map[string]any)
+		if !slices.Contains(divided, key) || !ok || len(whole) == 0 {
 			out = append(out, key)
 			continue
 		}
-		for _, inner := range sortedKeys(policy) {
+		for _, inner := range sortedKeys(whole) {
 			out = append(out, key+"."+inner)
 		}
 	}
@@ -235,10 +253,14 @@ func same(a, b any) bool {
 
 // YAML is the manifest of an object, without the fields that the server sets.
 func YAML(object *unstructured.Unstructured) ([]byte, error) {
-	content := map[string]any{
-		"apiVersion": object.GetAPIVersion(), "kind": object.GetKind(),
-		"metadata": map[string]any{"name": object.GetName(), "namespace": object.GetNamespace()},
+	metadata := map[string]any{"name": object.GetName(), "namespace": object.GetNamespace()}
+	if labels := object.GetLabels(); len(labels) > 0 {
+		metadata["labels"] = labels
 	}
+	if annotations := object.GetAnnotations(); len(annotations) > 0 {
+		metadata["annotations"] = annotations
+	}
+	content := map[string]any{"apiVersion": object.GetAPIVersion(), "kind": object.GetKind(), "metadata": metadata}
 	if spec, ok := object.Object["spec"]; ok {
 		content["spec"] = spec
 	}

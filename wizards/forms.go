@@ -21,11 +21,12 @@ func matcherFields(prefix, path, what string, labelled bool) []Field {
 	return fields
 }
 
-func destinationFields() []Field {
+// destinationFields select destinations in a part of the spec.
+func destinationFields(part string) []Field {
 	return append([]Field{
-		{Flag: "all-destinations", Unless: "destinationSelector", Usage: "all destinations", codec: boolean()},
-		{Flag: "destination", Path: "destinationSelector[0].kubeServiceRefs.services", Usage: "this service, by its name or as name.namespace.cluster", codec: each("service", parseService, formatService)},
-	}, matcherFields("destination", "destinationSelector[0].kubeServiceMatcher", "services", true)...)
+		{Flag: "all-destinations", Unless: part, Usage: "all destinations", codec: boolean()},
+		{Flag: "destination", Path: part + "[0].kubeServiceRefs.services", Usage: "this service, by its name or as name.namespace.cluster", codec: each("service", parseService, formatService)},
+	}, matcherFields("destination", part+"[0].kubeServiceMatcher", "services", true)...)
 }
 
 // TrafficPolicy is the form of TrafficPolicies.
@@ -34,7 +35,7 @@ func TrafficPolicy() *Form {
 		{"destinationSelector", "--all-destinations, --destination, --destination-namespaces, --destination-clusters or --destination-labels"},
 		{"policy", "what to do with the requests: --shift, --timeout, --retries, --delay, --abort, --mirror, --outlier-errors, --rate-limit, --csrf, --tls-mode, a header or CORS flag, or --field policy.…=…"},
 	}}
-	f.Fields = append(f.Fields, destinationFields()...)
+	f.Fields = append(f.Fields, destinationFields("destinationSelector")...)
 	f.Fields = append(f.Fields, matcherFields("source", "sourceSelector[0].kubeWorkloadMatcher", "only requests from workloads", true)...)
 	add := func(flag, path, usage string, c codec) {
 		f.Fields = append(f.Fields, Field{Flag: flag, Path: path, Usage: usage, codec: c})
@@ -86,7 +87,7 @@ func AccessPolicy() *Form {
 		Field{Flag: "source-account", Path: "sourceSelector[0].kubeServiceAccountRefs.serviceAccounts", Usage: "callers with this service account, as name.namespace.cluster; * matches any", codec: each("account", parseAccount, formatAccount)},
 	)
 	f.Fields = append(f.Fields, matcherFields("source", "sourceSelector[0].kubeIdentityMatcher", "callers", false)...)
-	f.Fields = append(f.Fields, destinationFields()...)
+	f.Fields = append(f.Fields, destinationFields("destinationSelector")...)
 	f.Fields = append(f.Fields,
 		Field{Flag: "allowed-paths", Path: "allowedPaths", Usage: "allow, or deny, only these paths; a * at the beginning or end matches anything", codec: words("path")},
 		Field{Flag: "allowed-methods", Path: "allowedMethods", Usage: "allow, or deny, only these HTTP methods", codec: methods()},

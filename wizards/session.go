@@ -31,6 +31,10 @@ type Session struct {
 	Answers Answers
 	// Leave: esc at the first question ends Ask with ErrBack.
 	Leave bool
+	// Edits is the object to edit; nil to make a new one.
+	Edits *Earlier
+	// File to propose to save to; NAME.yaml if empty.
+	File string
 }
 
 // Ask asks for what is missing, and then what follows; nil if nothing does. With esc,
@@ -42,6 +46,11 @@ func (s *Session) Ask(then func() error) error {
 	s.Prompter = history
 	defer func() { s.Prompter = asks }()
 	return history.Run(func() error {
+		if s.Name != "" { // one that is taken is not said after all questions
+			if err := s.askName(); err != nil {
+				return err
+			}
+		}
 		if err := s.Form.ask(s); err != nil {
 			return err
 		}
@@ -54,8 +63,13 @@ func (s *Session) Ask(then func() error) error {
 
 // keep returns what restores all that was answered.
 func (s *Session) keep() func() {
-	answers, name, namespace := maps.Clone(s.Answers), s.Name, s.Namespace
-	return func() { s.Answers, s.Name, s.Namespace = maps.Clone(answers), name, namespace }
+	answers, name, namespace, whole := maps.Clone(s.Answers), s.Name, s.Namespace, s.Edits != nil && s.Edits.whole
+	return func() {
+		s.Answers, s.Name, s.Namespace = maps.Clone(answers), name, namespace
+		if s.Edits != nil {
+			s.Edits.whole = whole
+		}
+	}
 }
 
 // Check reports what the CRD of the object rejects.
@@ -84,7 +98,11 @@ func (s *Session) CheckFlags(object *unstructured.Unstructured) error {
 
 // Object makes the object that the answers ask for.
 func (s *Session) Object() (*unstructured.Unstructured, error) {
-	return s.Form.Object(s.Namespace, s.Name, s.Answers)
+	object, err := s.Form.Object(s.Namespace, s.Name, s.Edits.complete(s.Answers))
+	if err == nil && s.Edits != nil {
+		s.Edits.label(object)
+	}
+	return object, err
 }
 
 // validate rejects an answer with which the API server would reject the object.
@@ -125,7 +143,15 @@ func (s *Session) input(flag, text, preset string, optional bool) error {
 	if s.has(flag) {
 		return nil
 	}
-	answer, err := s.Input(s.question(flag, text, ""), preset, func(answer string) error {
+	if values := s.Edits.values(flag); len(values) > 1 && !s.Form.Field(flag).codec.commas {
+		// One line is one value.
+		s.Say(clean(fmt.Sprintf("Stays as it is: %s, with %s; to change it, edit the manifest at the end.\n", s.question(flag, "", "").Field, snapshot.Count(len(values), "value"))))
+		s.record(flag, slices.Clone(values)...)
+		return nil
+	}
+	q := s.question(flag, text, "")
+	s.Edits.recall(s.Prompter, q, s.Edits.defaults()[flag]...)
+	answer, err := s.Input(q, preset, func(answer string) error {
 		switch {
 		case answer == "" && optional:
 			return nil
@@ -151,7 +177,12 @@ func (s *Session) choose(flag, text string, options []Option, preset string) err
 	if s.has(flag) {
 		return nil
 	}
-	answer, err := s.Select(s.question(flag, text, ""), options, preset)
+	q, before := s.question(flag, text, ""), s.Edits.values(flag)
+	if s.Edits != nil {
+		options = withValues(options, before)
+		s.Edits.recall(s.Prompter, q, append(slices.Clone(before), "")[0])
+	}
+	answer, err := s.Select(q, options, preset)
 	if err != nil {
 		return err
 	}
@@ -165,11 +196,17 @@ func (s *Session) pick(flag, text string, options []Option, least int, preset ..
 	if s.has(flag) {
 		return nil
 	}
+	q, before := s.question(flag, text, ""), s.Edits.values(flag)
+	options = withValues(options, before)
+	s.Edits.recall(s.Prompter, q, before...)
+	if s.Edits != nil {
+		preset = before
+	}
 	if len(options) == 0 && least > 0 {
 		return fmt.Errorf("%s Nothing was discovered to choose from. Register clusters with `meshctl init`, or set --%s", text, flag)
 	}
 	for {
-		selected, err := s.MultiSelect(s.question(flag, text, ""), options, preset)
+		selected, err := s.MultiSelect(q, options, preset)
 		if err != nil {
 			return err
 		}
@@ -194,7 +231,9 @@ func (s *Session) askChoice(name, field, text string, options []Option) (string,
 	if was := s.Answers["?"+name]; len(was) > 0 {
 		return was[0], nil
 	}
-	answer, err := s.Select(Question{Text: text, Field: field}, options, options[0].Value)
+	q := Question{Text: text, Field: field}
+	s.Edits.recallChoice(s.Prompter, q, name)
+	answer, err := s.Select(q, options, options[0].Value)
 	if err == nil {
 		s.Answers["?"+name] = []string{answer}
 	}
@@ -202,6 +241,9 @@ func (s *Session) askChoice(name, field, text string, options []Option) (string,
 }
 
 func (s *Session) askName() error {
+	if s.Edits != nil {
+		return nil
+	}
 	if s.Name != "" {
 		taken := s.nameTaken(s.Name)
 		if taken == nil {
@@ -228,7 +270,8 @@ func (s *Session) askName() error {
 // nameTaken is the error for a name that an object already has.
 func (s *Session) nameTaken(name string) error {
 	if s.Catalog.Exists(s.Form.Kind, s.Namespace, name) {
-		return fmt.Errorf("%s %s already exists in namespace %s; choose another name", s.Form.Kind, name, s.Namespace)
+		return fmt.Errorf("%s %s already exists in namespace %s; choose another name, or change it with: meshctl edit %s %s -n %s",
+			s.Form.Kind, name, s.Namespace, strings.ToLower(s.Form.Kind.String()), name, s.Namespace)
 	}
 	return nil
 }
@@ -236,11 +279,18 @@ func (s *Session) nameTaken(name string) error {
 // suggestion is a name that no object has.
 func (s *Session) suggestion() string {
 	stem := strings.ToLower(s.Form.Kind.String())
-	if values := s.Answers["destination"]; len(values) > 0 {
+	if values, of := s.Answers["destination"], s.Form.Kind; len(values) > 0 && (of == snapshot.TrafficPolicy || of == snapshot.AccessPolicy) {
 		stem = strings.Split(values[0], ".")[0] + "-" + map[snapshot.Kind]string{snapshot.TrafficPolicy: "traffic", snapshot.AccessPolicy: "access"}[s.Form.Kind]
 	}
-	if s.Form.Kind == snapshot.VirtualMesh {
+	switch s.Form.Kind {
+	case snapshot.VirtualMesh:
 		stem = "virtual-mesh"
+	case snapshot.VirtualDestination:
+		stem, _, _ = strings.Cut(firstOf(s.Answers["hostname"]), ".")
+	case snapshot.ServiceDependency:
+		stem = "dependency"
+	case snapshot.AccessLogRecord:
+		stem = "access-log"
 	}
 	name := stem
 	for i := 2; s.Catalog.Exists(s.Form.Kind, s.Namespace, name); i++ {
@@ -254,6 +304,13 @@ func (s *Session) decodeSpec(into any) error {
 	spec, err := s.Form.Spec(s.Answers)
 	if err != nil {
 		return err
+	}
+	for part := range selectorParts { // other kinds have other names for them
+		if name := s.Form.selectorPart(part); name != part {
+			if value, ok := spec[name]; ok {
+				spec[part] = value
+			}
+		}
 	}
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(spec, into)
 }
@@ -280,7 +337,7 @@ func (s *Session) sayCallers() error {
 	var traffic networkingv1.TrafficPolicySpec
 	var access networkingv1.AccessPolicySpec
 	var err error
-	if s.Form.Kind == snapshot.TrafficPolicy {
+	if s.Form.Kind != snapshot.AccessPolicy {
 		err = s.decodeSpec(&traffic)
 	} else {
 		err = s.decodeSpec(&access)

@@ -62,8 +62,13 @@ func (s *Session) askShift() error {
 		}
 	}
 	s.record("shift", targets...)
-	maps.DeleteFunc(s.Answers, func(key string, _ []string) bool { return strings.HasPrefix(key, shiftStep) })
+	s.endSteps()
 	return nil
+}
+
+// endSteps forgets the answers of steps.
+func (s *Session) endSteps() {
+	maps.DeleteFunc(s.Answers, func(key string, _ []string) bool { return strings.HasPrefix(key, shiftStep) })
 }
 
 // askTarget asks for a target, its subset and its port.

@@ -15,22 +15,26 @@ import (
 func words() map[string][]string {
 	methods := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
 	return map[string][]string{
-		"trust": {"shared", "limited"}, "federate": {"all"}, "federation-mode": {"ALL", "DECLARED"}, "global-access": {"MESH_DEFAULT", "ENABLED", "DISABLED"},
+		"trust": {"shared", "limited"}, "federate": {"all"}, "federation-mode": {"ALL", "DECLARED"}, "protocol": {"HTTP", "HTTPS", "GRPC", "HTTP2", "MONGO", "TCP", "TLS"}, "global-access": {"MESH_DEFAULT", "ENABLED", "DISABLED"},
 		"tls-mode": {"ISTIO_MUTUAL", "SIMPLE", "DISABLE"}, "allowed-methods": methods, "cors-methods": methods,
 		"retry-on": {"connect-failure", "gateway-error", "reset", "5xx", "refused-stream", "unavailable", "cancelled"},
 	}
 }
 
-// addCompletions completes the values of the flags of a form: services, meshes, clusters, and words.
-func (o *Options) addCompletions(cmd *cobra.Command) {
+// AddCompletions completes the values of the flags of a form: services, meshes, clusters, and words.
+func (o *Options) AddCompletions(cmd *cobra.Command) {
 	service := o.names(func(s *cmdutil.Source, ctx context.Context) []string { return s.Services(ctx) })
 	mesh := o.names(func(s *cmdutil.Source, ctx context.Context) []string {
 		return qualified(s.Namespace, s.Names(ctx, snapshot.Mesh))
 	})
+	virtualMesh := o.names(func(s *cmdutil.Source, ctx context.Context) []string {
+		return qualified(s.Namespace, s.Names(ctx, snapshot.VirtualMesh))
+	})
 	cluster := o.names(func(s *cmdutil.Source, ctx context.Context) []string { return s.Clusters(ctx) })
 	for flag, complete := range map[string]cobra.CompletionFunc{
-		"destination": service, "mirror": service, "federate-destination": service, "shift": o.targets, "mesh": mesh, "federate-to": mesh,
+		"destination": service, "service": service, "nearest": service, "virtual-mesh": virtualMesh, "mirror": service, "federate-destination": service, "shift": o.targets, "mesh": mesh, "federate-to": mesh,
 		"destination-clusters": cluster, "source-clusters": cluster, "federate-clusters": cluster,
+		"nearest-clusters": cluster, "workload-clusters": cluster,
 	} {
 		if cmd.Flags().Lookup(flag) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(flag, complete)
@@ -46,6 +50,14 @@ func (o *Options) addCompletions(cmd *cobra.Command) {
 // source is what the flags that are typed already name.
 func (o *Options) source() *cmdutil.Source {
 	return &cmdutil.Source{Dir: o.Dir, Kube: o.Kube, Namespace: o.MgmtNamespace, Factory: o.Factory}
+}
+
+// CompleteNames completes the name of an object.
+func (o *Options) CompleteNames(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return o.source().Names(cmd.Context(), o.Form.Kind), cobra.ShellCompDirectiveNoFileComp
 }
 
 func (o *Options) names(list func(*cmdutil.Source, context.Context) []string) cobra.CompletionFunc {

@@ -25,6 +25,8 @@ type Options struct {
 	// Checker may be shared by several runs; one is made if it is nil.
 	Checker *admission.Checker
 
+	// Verb is the command after meshctl; create if empty.
+	Verb      string
 	Form      *wizards.Form
 	Name      string
 	Namespace string
@@ -61,37 +63,6 @@ The equivalent command without questions is printed at the end.
 
 Without a terminal, the flags must specify everything that is required.`
 
-const virtualMeshExample = `  # Answer questions
-  meshctl create virtualmesh
-
-  # Join two meshes, and make every service reachable from both clusters
-  meshctl create virtualmesh virtual-mesh --mesh gloo-mesh/istiod-istio-system-cluster-1 --mesh gloo-mesh/istiod-istio-system-cluster-2 --federate all --apply
-
-  # The same for all meshes that are in no VirtualMesh
-  meshctl create virtualmesh virtual-mesh --all-meshes --federate all --apply`
-
-const trafficPolicyExample = `  # Answer questions
-  meshctl create trafficpolicy
-
-  # Send a tenth of the requests to version 2 of a service
-  meshctl create trafficpolicy reviews-canary --destination reviews.bookinfo.cluster-1 \
-    --shift reviews.bookinfo.cluster-1,weight=90,subset.version=v1 \
-    --shift reviews.bookinfo.cluster-1,weight=10,subset.version=v2 --apply
-
-  # Preview a timeout for the manifests in a folder
-  meshctl create trafficpolicy slow --dir ./manifests --destination reviews.bookinfo.cluster-1 --timeout 3s --dry-run`
-
-const accessPolicyExample = `  # Answer questions
-  meshctl create accesspolicy
-
-  # Allow one service account to read from a service
-  meshctl create accesspolicy productpage --source-account bookinfo-productpage.bookinfo.cluster-1 \
-    --destination reviews.bookinfo.cluster-1 --allowed-methods GET --apply
-
-  # Deny a namespace a path, whatever other policies allow
-  meshctl create accesspolicy no-admin --action deny --source-namespaces default \
-    --destination reviews.bookinfo.cluster-1 --allowed-paths '/admin*' --apply`
-
 // NewCmd returns the command; runF replaces the run of every subcommand in tests.
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	cmd := &cobra.Command{
@@ -104,18 +75,17 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
   # Preview a policy for the manifests in a folder, without questions
   meshctl create trafficpolicy slow --dir ./manifests --destination reviews.bookinfo.cluster-1 --timeout 3s --dry-run`,
 	}
-	cmd.AddCommand(
-		newCmdKind(f, wizards.VirtualMesh(), "virtualmesh", []string{"vm", "vmesh"}, "Join meshes into a VirtualMesh", virtualMeshExample, runF),
-		newCmdKind(f, wizards.TrafficPolicy(), "trafficpolicy", []string{"tp"}, "Control how requests to services are handled", trafficPolicyExample, runF),
-		newCmdKind(f, wizards.AccessPolicy(), "accesspolicy", []string{"ap"}, "Control who may call services", accessPolicyExample, runF),
-	)
+	for _, kind := range Kinds() {
+		cmd.AddCommand(newCmdKind(f, kind, runF))
+	}
 	return cmd
 }
 
-func newCmdKind(f *cmdutil.Factory, form *wizards.Form, use string, aliases []string, short, example string, runF func(context.Context, *Options) error) *cobra.Command {
+func newCmdKind(f *cmdutil.Factory, kind KindCommand, runF func(context.Context, *Options) error) *cobra.Command {
+	form, short := kind.Form, kind.Short
 	opts := &Options{Streams: f.Streams, Now: f.Now, Form: form, Answers: wizards.Answers{}, Factory: f}
 	cmd := &cobra.Command{
-		Use: use + " [NAME]", Aliases: aliases, Short: short, Long: short + ".\n\n" + long, Example: example,
+		Use: kind.Use + " [NAME]", Aliases: kind.Aliases, Short: short, Long: short + ".\n\n" + long, Example: kind.Example,
 		Args: cmdutil.Args("[NAME]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -136,12 +106,13 @@ func newCmdKind(f *cmdutil.Factory, form *wizards.Form, use string, aliases []st
 		Code: cmdutil.ExitFindings, Means: "the object is or would be INVALID, or has another error, whether it is applied, saved or, with --dry-run, only printed",
 	})
 	opts.addFlags(cmd)
-	if form.Field(meshFlag) != nil {
+	joins := form.Kind == snapshot.VirtualMesh
+	if joins {
 		AddAllMeshesFlag(cmd, &opts.AllMeshes)
 	}
 	AddFormFlags(cmd, form, opts.Answers)
-	opts.addCompletions(cmd)
-	if form.Field(meshFlag) != nil {
+	opts.AddCompletions(cmd)
+	if joins {
 		cmd.MarkFlagsMutuallyExclusive(AllMeshesFlag, meshFlag)
 	}
 	return cmd

@@ -182,9 +182,9 @@ func TestInterruptedAnywhere(t *testing.T) {
 func TestNameThatIsTaken(t *testing.T) {
 	t.Parallel()
 	_, _, err := wizard(t, wizardtest.New(t).
-		Picks("which workloads?", "all").Picks("Which requests?", "all").
-		Says("TrafficPolicy reviews-shift already exists in namespace gloo-mesh; choose another name").
+		Says("TrafficPolicy reviews-shift already exists in namespace gloo-mesh; choose another name, or change it with: meshctl edit trafficpolicy reviews-shift -n gloo-mesh").
 		Accepts("Name of the object?", "reviews-traffic").
+		Picks("which workloads?", "all").Picks("Which requests?", "all").
 		Picks("What next?", "cancel"), "tp", "reviews-shift", "--dir", bookinfo, "--destination", "reviews.bookinfo.cluster-1", "--timeout", "3s")
 	require.NoError(t, err)
 

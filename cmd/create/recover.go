@@ -1,6 +1,7 @@
 package create
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
@@ -19,22 +20,22 @@ type savedAnswers struct {
 
 func lower(kind snapshot.Kind) string { return strings.ToLower(kind.String()) }
 
-// saveAnswers saves the answers, if there are any.
-func (o *Options) saveAnswers() {
+// SaveAnswers saves the answers, if there are any.
+func (o *Options) SaveAnswers() {
 	if len(o.Answers) == 0 {
 		return
 	}
-	o.Flags.SaveAnswers(o.Streams, savedAnswers{Kind: o.Form.Kind.String(), Name: o.Name, Namespace: o.Namespace, Answers: o.Answers}, o.baseCommand())
+	o.Flags.SaveAnswers(o.Streams, savedAnswers{Kind: o.Form.Kind.String(), Name: o.Name, Namespace: o.Namespace, Answers: o.Answers}, o.BaseCommand())
 }
 
-// loadAnswers reads saved answers; flags of this run take precedence.
-func (o *Options) loadAnswers() error {
+// LoadAnswers reads saved answers; flags of this run take precedence.
+func (o *Options) LoadAnswers() error {
 	var k savedAnswers
 	if err := o.Flags.LoadAnswers(&k); err != nil {
 		return err
 	}
 	if k.Kind != o.Form.Kind.String() {
-		return cmdutil.FlagErrorf("%s contains the answers for a %s; use: meshctl create %s --recover %s", o.Flags.Recover, k.Kind, strings.ToLower(k.Kind), o.Flags.Recover)
+		return cmdutil.FlagErrorf("%s contains the answers for a %s; use: meshctl %s %s --recover %s", o.Flags.Recover, k.Kind, cmp.Or(o.Verb, "create"), strings.ToLower(k.Kind), o.Flags.Recover)
 	}
 	for flag, values := range k.Answers {
 		if _, given := o.Answers[flag]; !given {

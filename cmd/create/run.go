@@ -26,7 +26,7 @@ import (
 func createRun(ctx context.Context, opts *Options) error {
 	opts.Namespace = cmp.Or(opts.Namespace, opts.MgmtNamespace)
 	if opts.Flags.Recover != "" {
-		if err := opts.loadAnswers(); err != nil {
+		if err := opts.LoadAnswers(); err != nil {
 			return err
 		}
 	}
@@ -34,7 +34,7 @@ func createRun(ctx context.Context, opts *Options) error {
 	if err := opts.complete(); err != nil {
 		return err
 	}
-	in, err := opts.input(ctx)
+	in, err := opts.Input(ctx)
 	if err != nil {
 		return err
 	}
@@ -43,13 +43,13 @@ func createRun(ctx context.Context, opts *Options) error {
 	}
 	command, err := opts.Run(ctx, in)
 	if err != nil && opts.Asks {
-		opts.saveAnswers()
+		opts.SaveAnswers()
 	}
 	if err != nil {
 		return interview.ExitError(err)
 	}
 	if command != nil {
-		opts.say("Equivalent command:\n\n  %s\n", wizards.Quote(command))
+		opts.Say("Equivalent command:\n\n  %s\n", wizards.Quote(command))
 	}
 	return opts.Finding
 }
@@ -70,7 +70,7 @@ func (o *Options) Run(ctx context.Context, in *snapshot.Input) ([]string, error)
 		}
 		o.Answers[meshFlag] = unjoined
 	}
-	if err := fullNames(catalog, o.Form, o.Answers); err != nil {
+	if err := FullNames(catalog, o.Form, o.Answers); err != nil {
 		return nil, err
 	}
 	s := &wizards.Session{
@@ -85,10 +85,11 @@ func (o *Options) Run(ctx context.Context, in *snapshot.Input) ([]string, error)
 	return o.execute(ctx, s, out)
 }
 
-// decided reports whether the flags say what to do with the manifest.
-func (o *Options) decided() bool { return o.Apply || o.DryRun || o.Save != "" }
+// Decided reports whether the flags say what to do with the manifest.
+func (o *Options) Decided() bool { return o.Apply || o.DryRun || o.Save != "" }
 
-func (o *Options) say(format string, args ...any) { _, _ = fmt.Fprintf(o.Streams.Err, format, args...) }
+// Say writes to the error stream.
+func (o *Options) Say(format string, args ...any) { _, _ = fmt.Fprintf(o.Streams.Err, format, args...) }
 
 // complete rejects missing settings, unless there is a terminal to ask on.
 func (o *Options) complete() error {
@@ -102,7 +103,7 @@ func (o *Options) complete() error {
 	if flags := o.Form.Missing(o.Answers); flags != "" && !o.AllMeshes {
 		missing = append(missing, flags)
 	}
-	if !o.decided() {
+	if !o.Decided() {
 		missing = append(missing, "what to do with it: --apply, --save FILE or --dry-run")
 	}
 	if len(missing) == 0 {
@@ -111,8 +112,8 @@ func (o *Options) complete() error {
 	return cmdutil.FlagErrorf("required settings are missing, and there is no terminal to ask for them; set\n  %s", strings.Join(missing, "\n  "))
 }
 
-// input reads what was discovered.
-func (o *Options) input(ctx context.Context) (*snapshot.Input, error) {
+// Input reads what was discovered.
+func (o *Options) Input(ctx context.Context) (*snapshot.Input, error) {
 	if o.Dir != "" {
 		read, err := cmdutil.ReadFolder(o.Streams, o.Dir)
 		if err != nil {
@@ -135,7 +136,7 @@ func (o *Options) input(ctx context.Context) (*snapshot.Input, error) {
 
 // outcome asks, or uses what the flags say.
 func (o *Options) outcome(s *wizards.Session) (*wizards.Outcome, error) {
-	if o.Asks && !o.decided() {
+	if o.Asks && !o.Decided() {
 		var out *wizards.Outcome
 		err := s.Ask(func() (err error) {
 			out, err = s.Finish(o.Dir == "")
@@ -148,6 +149,11 @@ func (o *Options) outcome(s *wizards.Session) (*wizards.Outcome, error) {
 			return nil, err
 		}
 	}
+	return o.Flagged(s)
+}
+
+// Flagged is the outcome that the flags ask for.
+func (o *Options) Flagged(s *wizards.Session) (*wizards.Outcome, error) {
 	object, err := s.Object()
 	if err != nil {
 		return nil, &cmdutil.FlagError{Err: err}
@@ -168,7 +174,7 @@ func (o *Options) outcome(s *wizards.Session) (*wizards.Outcome, error) {
 	default:
 		return out, nil
 	}
-	o.say("%s", wizards.Text(preview.Warnings()))
+	o.Say("%s", wizards.Text(preview.Warnings()))
 	return out, nil
 }
 
@@ -190,9 +196,9 @@ func (o *Options) execute(ctx context.Context, s *wizards.Session, out *wizards.
 		if err := os.WriteFile(out.File, data, 0o644); err != nil {
 			return nil, fmt.Errorf("save: %w", err)
 		}
-		o.say("Saved to %s.\n", cmdutil.Clean(out.File))
+		o.Say("Saved to %s.\n", cmdutil.Clean(out.File))
 	case wizards.Cancel:
-		o.say("Nothing was written.\n")
+		o.Say("Nothing was written.\n")
 	default:
 		return nil, o.show(s, out, data)
 	}
@@ -209,9 +215,9 @@ func (o *Options) show(s *wizards.Session, out *wizards.Outcome, data []byte) er
 		return err
 	}
 	if s.Catalog.Exists(o.Form.Kind, s.Namespace, s.Name) {
-		o.say("%s already exists, and --apply would not replace it. This is what would change if it were replaced:\n", title(out.Object))
+		o.Say("%s already exists, and --apply would not replace it. To change it, use meshctl edit. This is what would change if it were replaced:\n", Title(out.Object))
 	}
-	o.say("%s", wizards.Text(out.Preview.Summary()))
+	o.Say("%s", wizards.Text(out.Preview.Summary()))
 	return nil
 }
 
@@ -222,7 +228,7 @@ func (o *Options) equivalentCommand(s *wizards.Session, out *wizards.Outcome) ([
 	if err != nil {
 		return nil, err
 	}
-	words := append(o.baseCommand(), s.Name, "--namespace", s.Namespace)
+	words := append(o.BaseCommand(), s.Name, "--namespace", s.Namespace)
 	words = append(words, o.Form.Arguments(answers)...)
 	switch out.Decision {
 	case wizards.Apply:
@@ -235,9 +241,9 @@ func (o *Options) equivalentCommand(s *wizards.Session, out *wizards.Outcome) ([
 	return words, nil
 }
 
-// baseCommand is the command with the flags that say which objects to read.
-func (o *Options) baseCommand() []string {
-	words := []string{"meshctl", "create", lower(o.Form.Kind)}
+// BaseCommand is the command with the flags that say which objects to read.
+func (o *Options) BaseCommand() []string {
+	words := []string{"meshctl", cmp.Or(o.Verb, "create"), lower(o.Form.Kind)}
 	for _, flag := range [][2]string{{"--dir", o.Dir}, {"--kubeconfig", o.Kube.Kubeconfig}, {"--context", o.Kube.Context}} {
 		if flag[1] != "" {
 			words = append(words, flag[0], flag[1])
@@ -249,8 +255,8 @@ func (o *Options) baseCommand() []string {
 	return words
 }
 
-// title is how messages name an object.
-func title(object *unstructured.Unstructured) string {
+// Title is how messages name an object.
+func Title(object *unstructured.Unstructured) string {
 	return object.GetKind() + " " + object.GetNamespace() + "/" + object.GetName()
 }
 
@@ -266,12 +272,12 @@ func (o *Options) apply(ctx context.Context, object *unstructured.Unstructured) 
 		return fmt.Errorf("management cluster: %w", err)
 	}
 	resource := client.Resource(o.Form.Kind.GroupVersionResource()).Namespace(object.GetNamespace())
-	name := title(object)
+	name := Title(object)
 	_, err = resource.Create(ctx, object, metav1.CreateOptions{FieldManager: "meshctl", FieldValidation: metav1.FieldValidationStrict})
 	switch {
 	case err == nil:
-		o.say("%s created.\n", name)
-		return o.settle(ctx, config, object)
+		o.Say("%s created.\n", name)
+		return o.Settle(ctx, config, object)
 	case !apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -280,14 +286,23 @@ func (o *Options) apply(ctx context.Context, object *unstructured.Unstructured) 
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if !equality.Semantic.DeepEqual(there.Object["spec"], object.Object["spec"]) {
-		return fmt.Errorf("%s already exists with a different spec; choose another name, or change it with kubectl edit", name)
+		return fmt.Errorf("%s already exists with a different spec; choose another name, or change it with: meshctl edit %s %s -n %s", name, lower(o.Form.Kind), object.GetName(), object.GetNamespace())
 	}
-	o.say("%s already exists with the same spec; nothing changed.\n", name)
-	return o.settle(ctx, config, object)
+	o.Say("%s already exists with the same spec; nothing changed.\n", name)
+	return o.Settle(ctx, config, object)
 }
 
-// settle waits until the object is in force, and says where, or why it is not.
-func (o *Options) settle(ctx context.Context, config *rest.Config, object *unstructured.Unstructured) error {
+// SettleLive is Settle in the cluster that the flags name.
+func (o *Options) SettleLive(ctx context.Context, object *unstructured.Unstructured) error {
+	config, err := o.Kube.Config(o.Factory)
+	if err != nil {
+		return err
+	}
+	return o.Settle(ctx, config, object)
+}
+
+// Settle waits until the object is in force, and says where, or why it is not.
+func (o *Options) Settle(ctx context.Context, config *rest.Config, object *unstructured.Unstructured) error {
 	progress := cmdutil.NewProgress(o.Streams)
 	progress.Start("Waiting until it is in force")
 	plane := reading.Management{Config: config, Namespace: o.MgmtNamespace, Version: o.Factory.Version.Version, Detours: cmdutil.Detours(o.Factory, o.Kube.Kubeconfig)}
@@ -298,10 +313,10 @@ func (o *Options) settle(ctx context.Context, config *rest.Config, object *unstr
 		return ctx.Err()
 	case err != nil:
 		// It is written; only what became of it is not known.
-		o.say("Whether it is in force cannot be read: %s\n", cmdutil.Clean(kube.Text(err)))
+		o.Say("Whether it is in force cannot be read: %s\n", cmdutil.Clean(kube.Text(err)))
 		return nil
 	}
-	o.say("%s\n", cmdutil.Clean(settled.Text()))
+	o.Say("%s\n", cmdutil.Clean(settled.Text()))
 	if settled.Known() {
 		o.Finding = nil
 		if settled.Reason != "" {
