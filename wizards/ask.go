@@ -112,8 +112,8 @@ func (s *Session) askAction() error {
 		{allow, "allow calls; what no policy allows is then rejected"},
 		{deny, "deny calls, whatever other policies allow; all others stay as they are"},
 	})
-	if err == nil && choice == deny {
-		s.record(actionFlag, deny)
+	if err == nil && (choice == deny || len(s.Edits.values(actionFlag)) > 0) {
+		s.record(actionFlag, choice)
 	}
 	return err
 }
@@ -358,7 +358,7 @@ func (s *Session) askActions() error {
 		if err != nil {
 			return err
 		}
-		if len(selected) > 0 || set {
+		if len(selected) > 0 || set || s.Edits != nil && len(before) == 0 {
 			s.Answers[chosen] = selected
 			break
 		}

@@ -126,6 +126,22 @@ func (e *Earlier) fieldOf(flag string) *Field {
 	return e.form.Field(flag)
 }
 
+// leavesOut reports whether the object has the part of the spec that a flag belongs to, without what the flag sets.
+func (e *Earlier) leavesOut(flag string) bool {
+	field := e.fieldOf(flag)
+	if field == nil || len(e.defaults()[flag]) > 0 || !e.form.isSet(partOf(field.Path), e.defaults()) {
+		return false
+	}
+	for _, c := range choices {
+		for _, option := range c.options {
+			if slices.Contains(option[1:], flag) {
+				return false // it may be chosen instead of what there is
+			}
+		}
+	}
+	return true
+}
+
 // recall makes the next question of this line propose values, unless another answer was given before.
 func (e *Earlier) recall(p Prompter, q Question, values ...string) {
 	h, ok := p.(*History)

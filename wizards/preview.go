@@ -219,7 +219,7 @@ func notesOn(o snapshot.APIObject) []string {
 	if !ok || policy.Spec.Policy == nil || policy.Spec.Policy.TrafficShift == nil {
 		return nil
 	}
-	if targets := policy.Spec.Policy.TrafficShift.Destinations; len(targets) == 1 && targets[0].Weight != 0 && fmt.Sprint(targets[0].Weight) != wholeShare {
+	if targets := policy.Spec.Policy.TrafficShift.Destinations; len(targets) == 1 && targets[0].Weight != 0 && targets[0].Weight != wholeShare {
 		return []string{singleTarget}
 	}
 	return nil

@@ -150,6 +150,9 @@ func (s *Session) input(flag, text, preset string, optional bool) error {
 		return nil
 	}
 	q := s.question(flag, text, "")
+	if s.Edits.leavesOut(flag) {
+		preset, optional = "", true
+	}
 	s.Edits.recall(s.Prompter, q, s.Edits.defaults()[flag]...)
 	answer, err := s.Input(q, preset, func(answer string) error {
 		switch {
@@ -180,6 +183,9 @@ func (s *Session) choose(flag, text string, options []Option, preset string) err
 	q, before := s.question(flag, text, ""), s.Edits.values(flag)
 	if s.Edits != nil {
 		options = withValues(options, before)
+		if s.Edits.leavesOut(flag) && !slices.ContainsFunc(options, func(o Option) bool { return o.Value == "" }) {
+			options = slices.Insert(slices.Clip(options), 0, Option{"", "not set, as now"})
+		}
 		s.Edits.recall(s.Prompter, q, append(slices.Clone(before), "")[0])
 	}
 	answer, err := s.Select(q, options, preset)
@@ -214,7 +220,7 @@ func (s *Session) pick(flag, text string, options []Option, least int, preset ..
 			s.Say("Choose at least one.\n")
 			continue
 		}
-		values := selected
+		values := inOrder(selected, before)
 		if f := s.Form.Field(flag); f != nil && len(selected) > 0 {
 			if err := s.validate(flag, values); err != nil {
 				s.Say(clean(err.Error()) + "\n")
@@ -224,6 +230,19 @@ func (s *Session) pick(flag, text string, options []Option, least int, preset ..
 		s.record(flag, values...)
 		return nil
 	}
+}
+
+// inOrder has the values that were there before first, in their order.
+func inOrder(values, before []string) []string {
+	var out []string
+	for _, list := range [][]string{before, values} {
+		for _, v := range list {
+			if slices.Contains(values, v) && !slices.Contains(out, v) {
+				out = append(out, v)
+			}
+		}
+	}
+	return out
 }
 
 // askChoice asks how to continue; the answer is not a flag.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
@@ -19,8 +20,8 @@ const shiftStep = "?shift "
 // singleTarget says what a weight does not do.
 const singleTarget = "A single target takes all requests, whatever its weight; for only a part of them, add a target for the others."
 
-// wholeShare is the weight of a target that seems to take all requests.
-const wholeShare = "100"
+// wholeShare is the sum of weights that are percentages.
+const wholeShare = 100
 
 // step asks a question about a target unless it was answered before.
 func (s *Session) step(target int, what string, ask func() (string, error)) (string, error) {
@@ -35,35 +36,171 @@ func (s *Session) step(target int, what string, ask func() (string, error)) (str
 	return answer, err
 }
 
-// askShift asks for one target after the other.
+// askShift asks for the targets, and then for all of their weights.
 func (s *Session) askShift() error {
 	if s.has("shift") {
 		return nil
 	}
-	var targets []string
-	for n, more := 1, "yes"; more == "yes"; n++ {
-		target, err := s.askTarget(n)
-		if err != nil {
-			return err
-		}
-		weight, err := s.step(n, "weight", func() (string, error) { return s.askWeight(n, targets, target) })
-		if err != nil {
-			return err
-		}
-		targets = append(targets, joinCommas(append(target, "weight="+weight)))
-		if n == 1 && weight != wholeShare {
-			s.Say(singleTarget + "\n")
-		}
-		more, err = s.step(n, "more", func() (string, error) {
-			return s.Select(Question{Text: "Add another target?", Field: shiftField}, []Option{{"no", "no"}, {"yes", "yes"}}, "no")
-		})
-		if err != nil {
+	before := s.Edits.defaults()["shift"]
+	targets, err := s.askTargets(before)
+	if err != nil {
+		return err
+	}
+	if len(targets) > 1 {
+		if targets, err = s.askWeights(targets); err != nil {
 			return err
 		}
 	}
 	s.record("shift", targets...)
 	s.endSteps()
 	return nil
+}
+
+// askTargets asks for one target after the other.
+func (s *Session) askTargets(before []string) ([]string, error) {
+	if len(before) > 0 {
+		var list []string
+		for _, target := range before {
+			list = append(list, strings.Join(withoutWeight(target), ","))
+		}
+		choice, err := s.step(0, "targets", func() (string, error) {
+			return s.Select(Question{Text: "Send them to which targets?", Field: shiftField}, []Option{
+				{"same", "the same: " + joinFirst(list)}, {"other", "other ones"},
+			}, "same")
+		})
+		if err != nil || choice == "same" {
+			return before, err
+		}
+	}
+	var targets []string
+	for n, more := 1, "yes"; more == "yes"; n++ {
+		target, err := s.askTarget(n)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.validate("shift", []string{joinCommas(target)}); err != nil {
+			return nil, err
+		}
+		targets = append(targets, joinCommas(target))
+		more, err = s.step(n, "more", func() (string, error) {
+			return s.Select(Question{Text: "Add another target?", Field: shiftField}, []Option{{"no", "no: this one takes the rest"}, {"yes", "yes"}}, map[bool]string{true: "yes", false: "no"}[n == 1 && strings.Contains(targets[0], "subset.")])
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return targets, nil
+}
+
+// askWeights asks for the weights of all targets in one line, below a list of them.
+func (s *Session) askWeights(targets []string) ([]string, error) {
+	list := "The targets:\n"
+	var weights []string
+	for i, target := range targets {
+		list += fmt.Sprintf("  %d. %s\n", i+1, strings.Join(withoutWeight(target), " "))
+		if weight := weightOf(target); weight != "" {
+			weights = append(weights, weight)
+		}
+	}
+	if len(weights) != len(targets) {
+		weights = evenShares(len(targets))
+	}
+	preset := strings.Join(weights, " ")
+	if sum(weights) != wholeShare {
+		preset = strings.Join(weights, ":")
+	}
+	s.Say(clean(list))
+	weighted := func(text string) ([]string, error) {
+		weights, err := parseWeights(text, len(targets))
+		if err != nil {
+			return nil, err
+		}
+		var out []string
+		for i, target := range targets {
+			if weights[i] == weightOf(target) {
+				out = append(out, target)
+				continue
+			}
+			out = append(out, joinCommas(append(withoutWeight(target), "weight="+weights[i])))
+		}
+		return out, nil
+	}
+	q := Question{Text: fmt.Sprintf("Which percentage for each of the %d, such as %s? Or parts, such as 3:1", len(targets), strings.Join(evenShares(len(targets)), " ")), Field: shiftField + ".weight"}
+	answer, err := s.Input(q, preset, func(text string) error {
+		out, err := weighted(text)
+		if err != nil {
+			return err
+		}
+		return s.validate("shift", out)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return weighted(answer)
+}
+
+// withoutWeight are the parts of a target as a flag has it, but for its weight.
+func withoutWeight(target string) []string {
+	parts, err := splitCommas(target)
+	if err != nil {
+		return []string{target}
+	}
+	return slices.DeleteFunc(parts, func(part string) bool { return strings.HasPrefix(part, "weight=") })
+}
+
+// weightOf is the weight of a target; empty if it has none.
+func weightOf(target string) string {
+	parts, _ := splitCommas(target)
+	for _, part := range parts {
+		if weight, ok := strings.CutPrefix(part, "weight="); ok {
+			return weight
+		}
+	}
+	return ""
+}
+
+// evenShares are percentages that differ by at most one.
+func evenShares(n int) []string {
+	var out []string
+	for i := range n {
+		share := wholeShare / n
+		if i < wholeShare%n {
+			share++
+		}
+		out = append(out, fmt.Sprint(share))
+	}
+	return out
+}
+
+// sum adds up whole numbers.
+func sum(weights []string) (total uint64) {
+	for _, w := range weights {
+		n, _ := strconv.ParseUint(w, 10, 32)
+		total += n
+	}
+	return total
+}
+
+// parseWeights reads percentages, 75 25, or parts, 3:1.
+func parseWeights(text string, n int) ([]string, error) {
+	weights := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,:%", r) })
+	for _, w := range weights {
+		if !isWhole(w) {
+			return nil, fmt.Errorf("%q: an integer is required", w)
+		}
+	}
+	total := sum(weights)
+	switch parts := strings.Contains(text, ":"); {
+	case len(weights) != n:
+		return nil, fmt.Errorf("%d of %d weights, with a total of %d; write one for each target", len(weights), n, total)
+	case total == 0:
+		return nil, errors.New("the total is 0, so no target gets requests; give one of them more")
+	case !parts && total < wholeShare:
+		return nil, fmt.Errorf("the total is %d: %d are left to give; or write parts of the total, such as %s", total, wholeShare-total, strings.Join(weights, ":"))
+	case !parts && total > wholeShare:
+		return nil, fmt.Errorf("the total is %d: %d too many; or write parts of the total, such as %s", total, total-wholeShare, strings.Join(weights, ":"))
+	}
+	return weights, nil
 }
 
 // endSteps forgets the answers of steps.
@@ -102,16 +239,6 @@ func (s *Session) askTarget(n int) ([]string, error) {
 		target = append(target, "port="+port)
 	}
 	return target, nil
-}
-
-func (s *Session) askWeight(n int, before, target []string) (string, error) {
-	q := Question{Text: fmt.Sprintf("Target %d: which share of the requests, such as 75?", n), Field: shiftField + ".weight"}
-	return s.Input(q, wholeShare, func(v string) error {
-		if !isWhole(v) {
-			return errors.New("an integer is required")
-		}
-		return s.validate("shift", append(slices.Clone(before), joinCommas(append(slices.Clone(target), "weight="+v))))
-	})
 }
 
 // targetOptions are services, VirtualDestinations, and external services.

@@ -104,14 +104,18 @@ func TestTrafficPolicyWizard(t *testing.T) {
 		PicksAll("What should happen to these requests? [spec.policy]", "policy.trafficShift", "policy.requestTimeout").
 		Picks("Target 1: which service?", "reviews.bookinfo.cluster-2").
 		Picks("Target 1: which of its pods?", "version=v3").
-		Rejects("Target 1: which share", "most", "an integer is required").
-		Rejects("Target 1: which share", "2000000", "should be less than or equal to 1000000").
-		Types("Target 1: which share", "75").
 		Picks("Add another target?", "yes").
 		Picks("Target 2: which service?", "reviews.bookinfo.cluster-1").
 		Picks("Target 2: which of its pods?", "").
-		Types("Target 2: which share", "25").
 		Picks("Add another target?", "no").
+		Says("  1. reviews.bookinfo.cluster-2 subset.version=v3\n  2. reviews.bookinfo.cluster-1\n").
+		Rejects("Which percentage for each of the 2", "most 1", `"most": an integer is required`).
+		Rejects("Which percentage for each", "75", "1 of 2 weights, with a total of 75; write one for each target").
+		Rejects("Which percentage for each", "75 15", "the total is 90: 10 are left to give; or write parts of the total, such as 75:15").
+		Rejects("Which percentage for each", "75, 35", "the total is 110: 10 too many").
+		Rejects("Which percentage for each", "0:0", "no target gets requests").
+		Rejects("Which percentage for each", "2000000:1", "should be less than or equal to 1000000").
+		Types("Which percentage for each", "75 25").
 		Rejects("How long may a request take, retries included? [spec.policy.requestTimeout]", "soon", "must be a duration: numbers with a unit").
 		Accepts("How long may a request take", "5s").
 		Rejects("Name of the object? [metadata.name]", "Slow_1", "is no name: one has lower-case letters").
@@ -233,15 +237,15 @@ func TestAnErrorProposesToCancel(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestASingleTargetTakesAll requests, and the wizard says so where another one can be added.
+// TestASingleTargetTakesAll requests, so that it is not asked for a share.
 func TestASingleTargetTakesAll(t *testing.T) {
 	t.Parallel()
-	const said = "A single target takes all requests, whatever its weight"
-	_, _, err := wizard(t, forReviews("ratings.bookinfo.cluster-1", "policy.trafficShift",
-		picks("Target 1: which service?", "reviews.bookinfo.cluster-2"), picks("Target 1: which of its pods?", "version=v3"), types("Target 1: which share", "75"),
-	).script(t).Says(said).Picks("Add another target?", "no").Types("Name of the object?", "it").
-		Says("Note: "+said).Picks("What next?", "cancel"), "tp", "--dir", bookinfo)
+	_, stderr, err := wizard(t, forReviews("ratings.bookinfo.cluster-1", "policy.trafficShift",
+		picks("Target 1: which service?", "reviews.bookinfo.cluster-2"), picks("Target 1: which of its pods?", "version=v3"),
+	).script(t).Presets("Add another target?", "yes").GoesBack("Target 2").Picks("Add another target?", "no").
+		Types("Name of the object?", "it").Picks("What next?", "cancel"), "tp", "--dir", bookinfo)
 	require.NoError(t, err)
+	assert.NotContains(t, stderr, "weight")
 }
 
 // TestRecover: what was answered before ctrl-c is not asked again.

@@ -94,10 +94,10 @@ func TestEveryPath(t *testing.T) {
 			types("Which other origin", ""), named), "shadowEnabled: true"},
 		"tls": {"tp", bookinfo, forReviews(reviews, "policy.mtls", picks("How do callers encrypt?", "ISTIO_MUTUAL"), named), "ISTIO_MUTUAL"},
 		"a shift to a VirtualDestination": {"tp", failover, forReviews("cart.shop.cluster-1", "policy.trafficShift",
-			picks("Target 1: which service?", "virtual=gloo-mesh/cart"), picks("Target 1: which of its pods?", "version=v2"), types("Target 1: which share", "100"),
+			picks("Target 1: which service?", "virtual=gloo-mesh/cart"), picks("Target 1: which of its pods?", "version=v2"),
 			picks("Add another target?", "no"), named), "virtualDestination:\n"},
 		"a shift out of all clusters": {"tp", external, forReviews("cart.shop.cluster-1", "policy.trafficShift",
-			picks("Target 1: which service?", "static=gloo-mesh/legacy"), types("Target 1: which share", "100"), picks("Add another target?", "no"), named), "staticDestination:\n"},
+			picks("Target 1: which service?", "static=gloo-mesh/legacy"), picks("Add another target?", "no"), named), "staticDestination:\n"},
 		"all services": {"tp", bookinfo, answers{picks("which services?", "all"), picks("which workloads?", "all"), picks("Which requests?", "all"),
 			picksAll("What should happen"), picksAll("What should happen", "policy.requestTimeout"), types("How long", "1s"), named}, "requestTimeout: 1s"},
 		"services by label": {"tp", bookinfo, answers{picks("which services?", "matcher"), picksAll("In which namespaces?"), picksAll("In which clusters?", "cluster-2"),
@@ -129,10 +129,10 @@ func TestEveryPath(t *testing.T) {
 // longWizards are the answers of a long wizard of each kind.
 func longWizards() map[string]answers {
 	shift := forReviews("reviews.bookinfo.cluster-1", "policy.trafficShift",
-		picks("Target 1: which service?", "reviews.bookinfo.cluster-2"), picks("Target 1: which of its pods?", "version=v3"), types("Target 1: which share", "75"),
+		picks("Target 1: which service?", "reviews.bookinfo.cluster-2"), picks("Target 1: which of its pods?", "version=v3"),
 		picks("Add another target?", "yes"),
-		picks("Target 2: which service?", "reviews.bookinfo.cluster-1"), picks("Target 2: which of its pods?", ""), types("Target 2: which share", "25"),
-		picks("Add another target?", "no"), types("Name of the object?", "it"))
+		picks("Target 2: which service?", "reviews.bookinfo.cluster-1"), picks("Target 2: which of its pods?", ""),
+		picks("Add another target?", "no"), types("Which percentage for each", "75 25"), types("Name of the object?", "it"))
 	mesh := answers{picksAll("Which meshes", "gloo-mesh/istiod-istio-system-cluster-1"), picks("trust", ""),
 		picks("reachable from other meshes?", "matcher"), picksAll("In which namespaces?", "bookinfo"), picksAll("In which clusters?"), picksAll("With which labels?"),
 		picks("May all workloads call each other?", "DISABLED"), types("Name of the object?", "it")}
