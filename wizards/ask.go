@@ -333,9 +333,12 @@ func actions() []action {
 	}
 }
 
+// chosenActions is the answer to what to do with requests.
+const chosenActions = "?actions"
+
 // askActions asks what to do with the requests.
 func (s *Session) askActions() error {
-	const chosen = "?actions"
+	const chosen = chosenActions
 	set := s.Form.isSet("policy", s.Answers)
 	if !s.has(chosen) && s.Edits == nil && set {
 		return nil

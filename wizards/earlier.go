@@ -207,7 +207,7 @@ func (e *Earlier) complete(answers Answers) Answers {
 		if _, answered := answers[flag]; answered || len(values) == 0 {
 			continue
 		}
-		if part == "" || part != "mtlsConfig" && e.form.isSet(part, answers) ||
+		if part == "" || part != "mtlsConfig" && (e.form.isSet(part, answers) || slices.Contains(answers[chosenActions], part)) ||
 			part == "mtlsConfig" && len(answers["trust"]) > 0 && slices.Equal(answers["trust"], e.defaults()["trust"]) {
 			out[flag] = values
 		}
