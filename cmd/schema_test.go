@@ -80,14 +80,18 @@ func TestMoreAnswersMatchTheirSchemas(t *testing.T) {
 	for line, command := range map[string]string{
 		"version --client":                   "version",
 		"install --dry-run --image " + image: "install",
-		"create tp x --dir " + cases + "/bookinfo/in --destination reviews.bookinfo.cluster-1 --timeout 3s":  "create trafficpolicy",
-		"create ap x --dir " + cases + "/bookinfo/in --all-sources --destination reviews.bookinfo.cluster-1": "create accesspolicy",
-		"create vm x --dir " + cases + "/matchers/in --all-meshes":                                           "create virtualmesh",
-		"why details-v1 ratings POST /x --dir " + cases + "/bookinfo/in":                                     "why",
-		"why cart-v1.shop.cluster-2 cart.shop.svc.cluster-1.global --dir " + cases + "/limited-trust/in":     "why",
-		"trust show virtual-mesh --dir " + cases + "/trust-rotating/in":                                      "trust show",
-		"plan -f " + cases + "/bookinfo/in/management/policies.yaml --dir " + cases + "/bookinfo/in":         "plan",
-		"describe problems --dir " + cases + "/failover-flat/in":                                             "describe problems",
+		"create tp x --dir " + cases + "/bookinfo/in --destination reviews.bookinfo.cluster-1 --timeout 3s":                                 "create trafficpolicy",
+		"create ap x --dir " + cases + "/bookinfo/in --all-sources --destination reviews.bookinfo.cluster-1":                                "create accesspolicy",
+		"create vd x --dir " + cases + "/bookinfo/in --hostname x.global --port 9080 --mesh cluster-1 --nearest reviews.bookinfo.cluster-1": "create virtualdestination",
+		"create sdep x --dir " + cases + "/bookinfo/in --all-sources --destination reviews.bookinfo.cluster-1":                              "create servicedependency",
+		"create alr x --dir " + cases + "/bookinfo/in --all-workloads":                                                                      "create accesslogrecord",
+		"edit tp patient --dir " + cases + "/bookinfo/in --timeout 3s":                                                                      "edit trafficpolicy",
+		"create vm x --dir " + cases + "/matchers/in --all-meshes":                                                                          "create virtualmesh",
+		"why details-v1 ratings POST /x --dir " + cases + "/bookinfo/in":                                                                    "why",
+		"why cart-v1.shop.cluster-2 cart.shop.svc.cluster-1.global --dir " + cases + "/limited-trust/in":                                    "why",
+		"trust show virtual-mesh --dir " + cases + "/trust-rotating/in":                                                                     "trust show",
+		"plan -f " + cases + "/bookinfo/in/management/policies.yaml --dir " + cases + "/bookinfo/in":                                        "plan",
+		"describe problems --dir " + cases + "/failover-flat/in":                                                                            "describe problems",
 	} {
 		for _, format := range []string{"json", "yaml"} {
 			t.Run(line+" -o "+format, func(t *testing.T) {

@@ -122,7 +122,7 @@ func checkExits(t *testing.T, c *cobra.Command) {
 		assert.Regexp(t, `(?m)^  `+strconv.Itoa(exit.Code)+` `, cmdutil.ExitCodesHelp)
 		assert.Regexp(t, `(?m)^  `+strconv.Itoa(exit.Code)+` +`+regexp.QuoteMeta(strings.Fields(exit.Means)[0]), c.Long)
 	}
-	named := strings.Contains(cmdutil.ExitCodesHelp, c.CommandPath()) || c.HasParent() && path(c.Parent()) == "create"
+	named := strings.Contains(cmdutil.ExitCodesHelp, c.CommandPath()) || c.HasParent() && (path(c.Parent()) == "create" || path(c.Parent()) == "edit")
 	if c.HasParent() && !c.HasSubCommands() && named {
 		assert.NotEmpty(t, cmdutil.ExitsOf(c), "`meshctl help exit-codes` names it, and its own help says nothing")
 	}

@@ -56,7 +56,7 @@ func TestGoldenSession(t *testing.T) {
 	assert.FileExists(t, filepath.Join(dir, "ratings-traffic.yaml"))
 	shown := "$ meshctl create trafficpolicy --dir manifests\n"
 	for line := range strings.Lines(x.String()) {
-		if strings.Contains(line, "[Use arrows to move") {
+		if strings.Contains(line, "type to filter") {
 			continue // a list that was answered while it was being painted
 		}
 		shown += strings.TrimRight(line, " \n") + "\n"
@@ -108,9 +108,9 @@ func TestEscGoesBack(t *testing.T) {
 	x.Answer("This is the first question; ctrl-c cancels.", enter)
 	x.Answer("esc: back", "ratings.bookinfo.cluster-2", terminaltest.Space, enter)
 	x.Answer("Requests from which workloads?", terminaltest.Down, esc)
-	x.Sees("Requests from which workloads? [spec.sourceSelector] (back)")
+	x.Sees("Requests from which workloads? (back)")
 	x.Answer("[x]  ratings.bookinfo.cluster-2", esc)
-	x.Sees("services] (back)")
+	x.Sees("Which services? (back)")
 	x.Answer("Requests to which services?", enter)
 	x.Answer("[x]  ratings.bookinfo.cluster-2", enter)
 	x.Answer("Requests from which workloads?", enter)
@@ -118,8 +118,8 @@ func TestEscGoesBack(t *testing.T) {
 	x.Answer("What should happen to these requests?", "timeout", terminaltest.Space, enter)
 	x.Answer("How long may a request take", "7s", enter)
 	x.Answer("Name of the object?", "it", esc)
-	x.Sees("Name of the object? [metadata.name] (back)")
-	x.Answer("[esc: back] (7s)", enter)
+	x.Sees("Name of the object? (back)")
+	x.Answer("(7s)", enter)
 	x.Answer("Name of the object?", enter)
 	x.Answer("What next?", enter)
 	x.Answer("To which file?", enter)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/AlecAivazis/survey/v2"
 	"github.com/AlecAivazis/survey/v2/core"
@@ -23,22 +24,27 @@ type Terminal struct {
 }
 
 // setTemplates makes survey show an error without its preamble, because the
-// messages are complete sentences, and the key that goes back, where there is one.
-// The templates are settings of the whole process.
+// messages are complete sentences, and the keys and the field that an answer sets in dim lines: below a
+// list, and above a line to type. The templates are settings of the whole process.
 var setTemplates = sync.OnceFunc(func() {
 	survey.ErrorTemplate = "{{color .Icon.Format}}{{.Icon.Text}} {{.Error.Error}}{{color \"reset\"}}\n"
-	const filter = "type to filter"
+	const footer = `{{color "black+h"}}{{` + footerField + `}}{{color "reset"}}{{"\n"}}`
 	for _, template := range []*string{&survey.SelectQuestionTemplate, &survey.MultiSelectQuestionTemplate} {
-		*template = strings.Replace(*template, filter, filter+"{{if "+backKey+"}}, {{"+backKey+"}}: back{{end}}", 1)
+		before, rest, _ := strings.Cut(*template, `{{- "  "}}{{- color "cyan"}}[`)
+		_, rest, found := strings.Cut(rest, `]{{color "reset"}}`)
+		end := strings.LastIndex(rest, "{{- end}}")
+		if !found || end < 0 {
+			continue // another version of the library: its own words will do
+		}
+		*template = before + rest[:end] +
+			`{{- if not .PageEntries}}  no match for{{.FilterMessage}}{{"\n"}}{{end}}{{- ` + footer[2:] + rest[end:]
 	}
-	const preset = "{{- if .Default}}"
-	survey.InputQuestionTemplate = strings.Replace(survey.InputQuestionTemplate, preset,
-		`{{- if `+backKey+`}}{{color "cyan"}}[{{`+backKey+`}}: back]{{color "reset"}} {{end}}`+"\n"+preset, 1)
+	survey.InputQuestionTemplate = `{{- if not .ShowAnswer}}` + footer + "{{end}}" + survey.InputQuestionTemplate
 })
 
-// backKey is the key that goes back, in a template. Its field is there for the key that makes a
-// prompt suggest answers, which none of these does.
-const backKey = ".Config.SuggestInput"
+// footerField has the footer, in a template. It is there for the key that makes a prompt suggest
+// answers, which none of these does.
+const footerField = ".Config.SuggestInput"
 
 // NewTerminal asks on a terminal until ctx ends.
 func NewTerminal(ctx context.Context, in terminal.FileReader, out terminal.FileWriter) *Terminal {
@@ -53,9 +59,7 @@ const wentBack = "(back)"
 func (t *Terminal) ask(q Question, p survey.Prompt, answer, back any, options ...survey.AskOpt) error {
 	var config survey.PromptConfig
 	configure := func(o *survey.AskOptions) error {
-		if o.PromptConfig.SuggestInput = ""; q.Back {
-			o.PromptConfig.SuggestInput = "esc"
-		}
+		o.PromptConfig.SuggestInput = t.footer(q, p)
 		config = o.PromptConfig
 		return nil
 	}
@@ -80,7 +84,7 @@ func (t *Terminal) ask(q Question, p survey.Prompt, answer, back any, options ..
 }
 
 // The number of options shown at a time, and the lines around them.
-const maxLines, minLines, otherLines = 12, 3, 4
+const maxLines, minLines, otherLines = 12, 3, 5
 
 func (t *Terminal) page() int {
 	_, height, err := term.GetSize(int(t.out.Fd()))
@@ -89,6 +93,42 @@ func (t *Terminal) page() int {
 	}
 	return min(max(height-otherLines, minLines), maxLines)
 }
+
+// footer are the keys of a prompt, as many as fit, and the field that its answer sets.
+func (t *Terminal) footer(q Question, p survey.Prompt) string {
+	width, _, err := term.GetSize(int(t.out.Fd()))
+	if err != nil || width <= 0 {
+		width = usualWidth
+	}
+	var keys []string
+	if q.Back {
+		keys = append(keys, "esc: back")
+	}
+	switch p.(type) {
+	case *survey.Select:
+		keys = append(keys, "↑↓ enter", "type to filter", "ctrl-c: cancel")
+	case *survey.MultiSelect:
+		keys = append(keys, "space: select", "↑↓ enter", "type to filter", "→ all", "← none", "ctrl-c: cancel")
+	default:
+		keys = append(keys, "enter", "ctrl-c: cancel")
+	}
+	line := keys[0]
+	for _, key := range keys[1:] {
+		if longer := line + " · " + key; utf8.RuneCountInString(longer) < width {
+			line = longer
+		}
+	}
+	if field := clean(q.Field); field != "" {
+		if runes := []rune(field); len(runes) >= width {
+			field = string(runes[:width-2]) + "…"
+		}
+		line += "\n" + field
+	}
+	return line
+}
+
+// usualWidth is that of a terminal that does not say it, in columns.
+const usualWidth = 80
 
 func labels(options []Option) []string {
 	out := make([]string, 0, len(options))
@@ -104,7 +144,7 @@ func (t *Terminal) Select(q Question, options []Option, preset string) (string, 
 	if len(options) == 0 {
 		return "", fmt.Errorf("%s: there are no options", q.Line())
 	}
-	err := t.ask(q, &survey.Select{Message: q.Line(), Options: labels(options), Default: at, Help: q.Help}, &at, core.OptionAnswer{Value: wentBack})
+	err := t.ask(q, &survey.Select{Message: q.Text, Options: labels(options), Default: at, Help: q.Help}, &at, core.OptionAnswer{Value: wentBack})
 	if err != nil {
 		return "", err
 	}
@@ -122,7 +162,7 @@ func (t *Terminal) MultiSelect(q Question, options []Option, preset []string) ([
 	if len(options) == 0 {
 		return nil, nil
 	}
-	err := t.ask(q, &survey.MultiSelect{Message: q.Line(), Options: labels(options), Default: defaults, Help: q.Help}, &selected, []core.OptionAnswer{{Value: wentBack}})
+	err := t.ask(q, &survey.MultiSelect{Message: q.Text, Options: labels(options), Default: defaults, Help: q.Help}, &selected, []core.OptionAnswer{{Value: wentBack}})
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +184,7 @@ func (t *Terminal) Input(q Question, preset string, check func(string) error) (s
 		}
 		return check(text)
 	})
-	err := t.ask(q, &survey.Input{Message: q.Line(), Default: preset, Help: q.Help}, &answer, wentBack, validate)
+	err := t.ask(q, &survey.Input{Message: q.Text, Default: preset, Help: q.Help}, &answer, wentBack, validate)
 	return answer, err
 }
 

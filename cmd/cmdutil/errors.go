@@ -35,7 +35,7 @@ const ExitCodesHelp = `Exit codes of meshctl:
   5    success, but problems were found (meshctl check; meshctl translate
        --fail-on), the request is not allowed (meshctl why), the object was
        rejected (meshctl wait), not all of what was created is in force
-       (meshctl create, meshctl init), or something has no backup
+       (meshctl create, edit, init), or something has no backup
        (meshctl simulate)
   130  interrupted by ctrl-c or SIGTERM
 

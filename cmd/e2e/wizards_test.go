@@ -65,12 +65,11 @@ func (w *environment) initializes() {
 	x.Answer("What should happen to these requests?", "shift", space, enter)
 	x.Answer("Target 1: which service?", "reviews.bookinfo.cluster-2", enter)
 	x.Answer("Target 1: which of its pods?", "v3", enter)
-	x.Answer("Target 1: which share", "75", enter)
 	x.Answer("Add another target?", "yes", enter)
 	x.Answer("Target 2: which service?", "reviews.bookinfo.cluster-1", enter)
 	x.Answer("Target 2: which of its pods?", enter)
-	x.Answer("Target 2: which share", "25", enter)
 	x.Answer("Add another target?", enter)
+	x.Answer("Which percentage for each", "\x15", "75 25", enter)
 	x.Answer("Name of the object?", enter)
 	x.Answer("What next?", enter)
 	code := 0
