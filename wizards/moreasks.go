@@ -98,7 +98,7 @@ func askOrdered(s *Session) error {
 		}
 	}
 	s.record("service", services...)
-	s.endSteps()
+	endSteps(s)
 	return nil
 }
 

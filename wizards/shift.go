@@ -42,22 +42,22 @@ func (s *Session) askShift() error {
 		return nil
 	}
 	before := s.Edits.defaults()["shift"]
-	targets, err := s.askTargets(before)
+	targets, err := askTargets(s, before)
 	if err != nil {
 		return err
 	}
 	if len(targets) > 1 {
-		if targets, err = s.askWeights(targets); err != nil {
+		if targets, err = askWeights(s, targets); err != nil {
 			return err
 		}
 	}
 	s.record("shift", targets...)
-	s.endSteps()
+	endSteps(s)
 	return nil
 }
 
 // askTargets asks for one target after the other.
-func (s *Session) askTargets(before []string) ([]string, error) {
+func askTargets(s *Session, before []string) ([]string, error) {
 	if len(before) > 0 {
 		var list []string
 		for _, target := range before {
@@ -93,7 +93,7 @@ func (s *Session) askTargets(before []string) ([]string, error) {
 }
 
 // askWeights asks for the weights of all targets in one line, below a list of them.
-func (s *Session) askWeights(targets []string) ([]string, error) {
+func askWeights(s *Session, targets []string) ([]string, error) {
 	list := "The targets:\n"
 	var weights []string
 	for i, target := range targets {
@@ -204,7 +204,7 @@ func parseWeights(text string, n int) ([]string, error) {
 }
 
 // endSteps forgets the answers of steps.
-func (s *Session) endSteps() {
+func endSteps(s *Session) {
 	maps.DeleteFunc(s.Answers, func(key string, _ []string) bool { return strings.HasPrefix(key, shiftStep) })
 }
 
