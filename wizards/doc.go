@@ -7,9 +7,10 @@
 // manifest, byte for byte.
 //
 //	session.go     one run of a wizard: the answers, and how they are asked for
-//	ask.go         the questions about each kind; shift.go: those about traffic shifts
+//	ask.go         the questions about each kind; moreasks.go: about the enterprise kinds; shift.go: about traffic shifts
+//	earlier.go     the object that an edit begins from; begin.go: flags over it; changes.go: what differs; trust.go: members and trust
 //	finish.go      the end: show the manifest, then apply, save, edit or cancel
-//	form.go        flags to manifest and back; forms.go: the flags of each kind
+//	form.go        flags to manifest and back; forms.go and moreforms.go: the flags of each kind
 //	codec.go       how values are written; references.go and targets.go: those with a syntax
 //	preview.go     the Catalog of what was discovered, and what an object would change
 //	offers.go      the options that the Catalog has for a question; found.go: its summary
