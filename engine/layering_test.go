@@ -30,7 +30,7 @@ var floors = []floor{
 	{pure: true, packages: []string{"engine/envoy"}},
 	{pure: true, packages: []string{"engine/api"}},
 	{pure: true, packages: []string{"engine/snapshot"}},
-	{pure: true, packages: []string{"engine/access"}},
+	{pure: true, packages: []string{"engine/access", "engine/rbac"}},
 	{pure: true, packages: []string{"engine/discovery"}},
 	{pure: true, packages: []string{"engine/inventory"}},
 	{pure: true, packages: []string{"engine/virtualmesh"}},

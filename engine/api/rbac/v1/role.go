@@ -8,7 +8,7 @@ import (
 )
 
 // Role lists what its bearers may write. An absent list allows nothing, and in selectors nothing is implied: "*" has to
-// be written for "any".
+// be written for "any". It counts in the namespace of the management plane only, where meshctl serve enforces Roles.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

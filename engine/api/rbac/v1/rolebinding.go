@@ -6,7 +6,7 @@ import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 )
 
-// RoleBinding gives a Role to users and groups.
+// RoleBinding gives a Role to users, groups and ServiceAccounts. It counts in the namespace of the management plane only.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -28,9 +28,9 @@ type RoleBinding struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.roleRef) && has(self.roleRef.name) && has(self.roleRef.namespace)",message="roleRef is needed, with name and namespace: the Role that is given"
 type RoleBindingSpec struct {
-	// Subjects are the users and groups that get the Role.
+	// Subjects are the users, groups and ServiceAccounts that get the Role.
 	// +kubebuilder:validation:MaxItems=1000
-	// +kubebuilder:validation:items:XValidation:rule="has(self.kind) && self.kind in ['User', 'Group'] && has(self.name)",message="a subject is of kind User or Group and has a name"
+	// +kubebuilder:validation:items:XValidation:rule="has(self.kind) && self.kind in ['User', 'Group', 'ServiceAccount'] && has(self.name) && (self.kind != 'ServiceAccount' || has(self.__namespace__))",message="a subject is of kind User, Group or ServiceAccount and has a name; a ServiceAccount has a namespace, too"
 	Subjects []commonv1.TypedObjectRef `json:"subjects,omitempty"`
 	// RoleRef is the Role that they get.
 	RoleRef commonv1.ObjectRef `json:"roleRef,omitempty,omitzero"`
