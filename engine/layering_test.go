@@ -43,7 +43,7 @@ var floors = []floor{
 	{pure: true, packages: []string{"certs/pki"}},
 	{packages: []string{"engine/kube"}},
 	{packages: []string{"certs", "certs/roots", "certs/issuer", "engine/admission", "engine/golden"}},
-	{packages: []string{"engine/mirror", "engine/telemetry"}},
+	{packages: []string{"engine/mirror", "engine/telemetry", "engine/webhook"}},
 	{packages: []string{"engine/apply"}},
 	{packages: []string{"engine/relay"}},
 	{packages: []string{"engine/offline"}},
