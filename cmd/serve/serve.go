@@ -33,6 +33,7 @@ type Options struct {
 	// RelayNames are the DNS names by which agents know it.
 	RelayBind, RelayAdvertise string
 	RelayNames                []string
+	Webhook                   Webhook
 	Log                       cmdutil.LogFlags
 }
 
@@ -52,6 +53,12 @@ account of meshctl serve may read them; see meshctl top.
 Agents of clusters whose API server cannot be reached dial the address of
 --relay-bind; see meshctl agent --relay-server. All instances accept them, and
 pass them on to the one that works, by its --relay-advertise.
+
+API servers ask the admission webhook at the address of --webhook-bind about
+each policy that is written, dry runs included, and kubectl prints its warnings:
+which calls the policy ends, what conflicts with it. Nothing is rejected for
+that. With --roles enforce, what no Role allows is rejected; see "meshctl help
+roles". In a cluster, "meshctl install --webhook" sets all of this up.
 
 The address of --debug-bind serves /debug/snapshot with the latest translation.
 A request needs a bearer token of the management cluster whose user has the verb
@@ -90,6 +97,9 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 			if opts.LeaseDuration < time.Second {
 				return cmdutil.FlagErrorf("--lease-duration must be at least 1s")
 			}
+			if err := opts.Webhook.check(); err != nil {
+				return err
+			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}
@@ -107,6 +117,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	flags.StringVar(&opts.RelayBind, "relay-bind", "", "`address` that agents dial, such as :9900; empty lets none come in")
 	flags.StringVar(&opts.RelayAdvertise, "relay-advertise", "", "`HOST:PORT` of --relay-bind for the other instances, such as $(POD_IP):9900")
 	flags.StringSliceVar(&opts.RelayNames, "relay-name", nil, "DNS `name` in the certificate that agents are shown (default: gloo-mesh-mgmt-server.NAMESPACE, also with .svc)")
+	opts.Webhook.addFlags(cmd)
 	opts.Log.AddFlags(cmd)
 	return cmd
 }
@@ -130,19 +141,23 @@ func serveRun(ctx context.Context, opts *Options) error {
 		}
 		relay = &serve.Relay{Bind: opts.RelayBind, Advertise: opts.RelayAdvertise, Identify: agents(names, log), Readings: &proxies}
 	}
+	runnables := []serve.Runnable{
+		{Name: "certificates", Run: certificates},
+		{Name: "telemetry", Run: func(ctx context.Context, t serve.LeaderContext) error {
+			return proxies.Run(ctx, telemetry.Options{
+				State: t.State, Clusters: t.Clusters, Secret: secretOf(t.Management, t.Namespace), Metrics: t.Metrics, Log: t.Log,
+			})
+		}},
+	}
+	if opts.Webhook.Bind != "" {
+		runnables = append(runnables, serve.Runnable{Name: "webhook", Run: opts.Webhook.run})
+	}
 	return serve.Run(ctx, serve.Options{
 		Relay:      relay,
 		Management: config, Namespace: opts.Namespace, MetricsBind: opts.MetricsBind, DebugBind: opts.DebugBind,
 		LeaderElect: opts.LeaderElect, LeaseDuration: opts.LeaseDuration, RefuseIntersecting: opts.DisallowIntersecting,
 		Log: log, UserAgent: "meshctl/" + opts.Version, Version: opts.Version,
 		Pages: map[string]http.Handler{telemetry.Path: &proxies},
-		Runnables: []serve.Runnable{
-			{Name: "certificates", Run: certificates},
-			{Name: "telemetry", Run: func(ctx context.Context, t serve.LeaderContext) error {
-				return proxies.Run(ctx, telemetry.Options{
-					State: t.State, Clusters: t.Clusters, Secret: secretOf(t.Management, t.Namespace), Metrics: t.Metrics, Log: t.Log,
-				})
-			}},
-		},
+		Runnables: runnables,
 	})
 }
