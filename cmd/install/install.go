@@ -18,6 +18,7 @@ import (
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/webhook"
 )
 
 // Options of the commands.
@@ -30,6 +31,7 @@ type Options struct {
 	Install        registration.InstallOptions
 	ServiceMonitor bool
 	Relay          bool
+	Webhook        WebhookFlags
 	Replicas       int32
 	DryRun         bool
 	Wait           bool
@@ -44,6 +46,9 @@ with the permissions that serve uses and no others, a Deployment that meets the
 restricted Pod Security Standard, a PodDisruptionBudget, a NetworkPolicy that
 lets only requests for metrics in, and a Service for these. With --relay, it
 also creates the Service gloo-mesh-mgmt-server, whose port 9900 agents dial.
+With --webhook, API servers ask serve about each policy that is written: kubectl
+prints what it does to traffic. With --roles enforce, what no Role allows is
+rejected, also while serve does not answer; see "meshctl help roles".
 
 It first checks your permissions and what is there; if a check fails, nothing is
 written. Installing again changes what differs. What no flag sets stays as it
@@ -54,11 +59,18 @@ for GitOps, or to read them.`
 
 const upgradeLong = `Brings what "meshctl install" installed to the version of this meshctl: first
 the custom resource types, then the permissions, then the Deployment, whose pods
-are replaced one after the other. No object is deleted at any time, and what was
-set when meshctl was installed stays, unless a flag sets it anew.
+are replaced one after the other. What was set when meshctl was installed stays,
+unless a flag sets it anew, and no object is deleted at any time, but how API
+servers ask an admission webhook that a flag switches off.
 
 An older meshctl refuses to go back where its types would drop what a newer one
 has stored: it lists the fields.`
+
+// WebhookFlags are those of the admission webhook.
+type WebhookFlags struct {
+	Enabled bool
+	Roles   string
+}
 
 // NewCmd returns the command `meshctl install`; runF replaces its run in tests.
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
@@ -72,6 +84,9 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 
   # Let agents of other clusters dial it, also by a name of your own
   meshctl install --context cluster-1 --relay --relay-host relay.example.com
+
+  # Have kubectl say what a policy does, and say what Roles would reject
+  meshctl install --context cluster-1 --webhook --roles warn
 
   # Use images of your own registry
   meshctl install --context cluster-1 --registry registry.example.com/mirror
@@ -130,6 +145,11 @@ func (o *Options) addFlags(cmd *cobra.Command, kube *cmdutil.KubeFlags) {
 	flags.BoolVar(&o.Relay, "relay", false, "let agents of other clusters dial serve, see \"meshctl help relay\" (default: as installed before)")
 	flags.StringVar(&o.Install.Relay.ServiceType, "relay-service-type", "", "`type` of the Service that agents dial: "+strings.Join(registration.RelayServiceTypes(), ", ")+" (default: as installed before, else "+registration.DefaultRelayServiceType+")")
 	flags.StringSliceVar(&o.Install.Relay.Hosts, "relay-host", nil, "further DNS `name` by which agents know serve; may be repeated (default: as installed before)")
+	flags.BoolVar(&o.Webhook.Enabled, "webhook", false, "have kubectl say what a policy does, see \"meshctl help roles\" (default: as installed before)")
+	flags.StringVar(&o.Webhook.Roles, "roles", "", "what Roles do: "+strings.Join(webhook.Modes(), ", ")+" (default: as installed before, else off)")
+	flags.StringVar(&o.Install.Webhook.FailurePolicy, "webhook-failure-policy", "", "with --roles enforce, whether writes fail while serve does not answer: `Fail` or Ignore (default: as installed before, else Fail)")
+	_ = cmd.RegisterFlagCompletionFunc("roles", cobra.FixedCompletions(webhook.Modes(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("webhook-failure-policy", cobra.FixedCompletions(webhook.FailurePolicies(), cobra.ShellCompDirectiveNoFileComp))
 	flags.BoolVar(&o.Wait, "wait", true, "wait until all replicas run")
 	flags.DurationVar(&o.Timeout, "timeout", 5*time.Minute, "how long to wait")
 	cmd.MarkFlagsMutuallyExclusive("image", "registry")
@@ -145,6 +165,10 @@ func (o *Options) run(kube *cmdutil.KubeFlags, f *cmdutil.Factory, runF func(con
 		if cmd.Flags().Changed("relay") {
 			o.Install.Relay.Enabled = &o.Relay
 		}
+		if cmd.Flags().Changed("webhook") {
+			o.Install.Webhook.Enabled = &o.Webhook.Enabled
+		}
+		o.Install.Webhook.Roles = webhook.Mode(o.Webhook.Roles)
 		if cmd.Flags().Changed("replicas") {
 			if o.Replicas < 1 {
 				return cmdutil.FlagErrorf("--replicas must be at least 1")

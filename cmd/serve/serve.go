@@ -157,7 +157,7 @@ func serveRun(ctx context.Context, opts *Options) error {
 		Management: config, Namespace: opts.Namespace, MetricsBind: opts.MetricsBind, DebugBind: opts.DebugBind,
 		LeaderElect: opts.LeaderElect, LeaseDuration: opts.LeaseDuration, RefuseIntersecting: opts.DisallowIntersecting,
 		Log: log, UserAgent: "meshctl/" + opts.Version, Version: opts.Version,
-		Pages: map[string]http.Handler{telemetry.Path: &proxies},
+		Pages:     map[string]http.Handler{telemetry.Path: &proxies},
 		Runnables: runnables,
 	})
 }

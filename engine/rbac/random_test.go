@@ -3,15 +3,13 @@ package rbac_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/meshctl/meshctl/demo/waittest"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	rbacv1 "github.com/meshctl/meshctl/engine/api/rbac/v1"
@@ -165,12 +163,7 @@ func randomWorkloads(r *rand.Rand, wild bool) (out []commonv1.WorkloadSelector) 
 // TestRandomRoles compares verdicts with the model. Both verdicts must occur, so that agreeing says something.
 func TestRandomRoles(t *testing.T) {
 	t.Parallel()
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("MESHCTL_SEED"); text != "" {
-		parsed, err := strconv.ParseUint(text, 10, 64)
-		require.NoError(t, err)
-		seed = parsed
-	}
+	seed := waittest.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	verdicts := map[bool]int{}
 	for i := range 4000 {
@@ -192,11 +185,11 @@ func TestRandomRoles(t *testing.T) {
 		}
 		verdict := of(rbacv1.RoleSpec{TrafficPolicyScopes: scopes}).Allowed(ada, rbac.Create, policy, nil)
 		want := allowedByModel(scopes, &policy.Spec)
-		require.Equal(t, want, verdict.Allowed, "MESHCTL_SEED=%d, case %d: %s\n%s", seed, i, verdict.Text(), show(scopes, policy))
+		require.Equal(t, want, verdict.Allowed, "seed %d, case %d: %s\n%s", seed, i, verdict.Text(), show(scopes, policy))
 		verdicts[want]++
 	}
-	require.Greater(t, verdicts[true], 50, "MESHCTL_SEED=%d", seed)
-	require.Greater(t, verdicts[false], 50, "MESHCTL_SEED=%d", seed)
+	require.Greater(t, verdicts[true], 50, "seed %d", seed)
+	require.Greater(t, verdicts[false], 50, "seed %d", seed)
 }
 
 func show(scopes []rbacv1.TrafficPolicyScope, policy *networkingv1.TrafficPolicy) string {

@@ -35,7 +35,8 @@ func newInstallation(options InstallOptions) (*installation, error) {
 
 // Install has serve run in the management cluster, or upgrades what runs there: first the types, then
 // permissions, then the Deployment. Like Register, it writes nothing until it is known that all of it
-// can be written, and repeating it finishes what was interrupted. No object is deleted at any time.
+// can be written, and repeating it finishes what was interrupted. No object is deleted at any time but the configurations of
+// an admission webhook that is switched off.
 func Install(ctx context.Context, options InstallOptions) (Report, error) {
 	i, err := newInstallation(options)
 	if err != nil {
@@ -116,6 +117,7 @@ func (i *installation) inspect(ctx context.Context) error {
 	}
 	i.inherit(&d, monitor != nil)
 	i.Relay.inherit(&d, service, i.Namespace)
+	i.Webhook.inherit(&d)
 	i.noteRelay(service)
 	return nil
 }
@@ -144,8 +146,8 @@ func (i *installation) wanted() []access {
 		wanted = append(wanted, applyVerbs(crdResource.access("", crd.name))...)
 	}
 	wanted = append(wanted, crdResource.access("", "").each("list")...)
-	wanted = append(wanted, ruleAccesses(serveClusterRules(i.Namespace))...)
-	own := ruleAccesses(serveRules())
+	wanted = append(wanted, ruleAccesses(i.clusterRules())...)
+	own := ruleAccesses(i.rules())
 	for n := range own {
 		own[n].namespace = i.Namespace
 	}
@@ -157,6 +159,11 @@ func (i *installation) write(ctx context.Context) error {
 		i.Progress(fmt.Sprintf("writing %d custom resource types", len(i.missing)))
 	}
 	changes, err := i.server.applyCRDs(ctx, i.missing)
+	i.report.add(changes...)
+	if err != nil {
+		return err
+	}
+	changes, err = i.server.removeWebhooks(ctx, i.Namespace, i.Webhook.objects(i.Namespace))
 	i.report.add(changes...)
 	if err != nil {
 		return err

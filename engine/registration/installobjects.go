@@ -62,7 +62,7 @@ func (o *InstallOptions) objects() []*object {
 	if o.Relay.enabled() {
 		out = append(out, o.relayServiceObject())
 	}
-	return append(out, o.deploymentObject())
+	return append(append(out, o.Webhook.objects(o.Namespace)...), o.deploymentObject())
 }
 
 // installHint is the next step for objects that meshctl did not create.
@@ -89,7 +89,7 @@ func (o *InstallOptions) roleObjects() []*object {
 	return []*object{
 		{
 			resource: clusterRoles, name: name, foreignHint: installHint,
-			want: rbacv1ac.ClusterRole(name).WithLabels(labels).WithRules(ruleConfigurations(serveClusterRules(o.Namespace))...),
+			want: rbacv1ac.ClusterRole(name).WithLabels(labels).WithRules(ruleConfigurations(o.clusterRules())...),
 		},
 		{
 			resource: clusterRoleBindings, name: name, foreignHint: installHint,
@@ -98,7 +98,7 @@ func (o *InstallOptions) roleObjects() []*object {
 		},
 		{
 			resource: roles, namespace: o.Namespace, name: ServeName, foreignHint: installHint,
-			want: rbacv1ac.Role(ServeName, o.Namespace).WithLabels(labels).WithRules(ruleConfigurations(serveRules())...),
+			want: rbacv1ac.Role(ServeName, o.Namespace).WithLabels(labels).WithRules(ruleConfigurations(o.rules())...),
 		},
 		{
 			resource: roleBindings, namespace: o.Namespace, name: ServeName, foreignHint: installHint,
@@ -125,7 +125,7 @@ func (o *InstallOptions) networkPolicyObject() *object {
 		want: networkingk8sv1ac.NetworkPolicy(ServeName, o.Namespace).WithLabels(serveLabels()).WithSpec(networkingk8sv1ac.NetworkPolicySpec().
 			WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(selected())).
 			WithPolicyTypes(networkingk8sv1.PolicyTypeIngress).
-			WithIngress(ingressTo(metricsPortName)).WithIngress(o.Relay.ingress()...)),
+			WithIngress(ingressTo(metricsPortName)).WithIngress(o.Relay.ingress()...).WithIngress(o.Webhook.ingress()...)),
 	}
 }
 
@@ -169,6 +169,7 @@ func (o *InstallOptions) deploymentObject() *object {
 		WithResources(corev1ac.ResourceRequirements().WithRequests(requests).WithLimits(limits)).
 		WithSecurityContext(restricted())
 	o.Relay.extendContainer(container, o.Namespace)
+	o.Webhook.extendContainer(container)
 	spec := corev1ac.PodSpec().WithServiceAccountName(ServeName).WithAutomountServiceAccountToken(true).
 		WithSecurityContext(nonRootPod()).WithContainers(container).
 		WithAffinity(corev1ac.Affinity().WithPodAntiAffinity(corev1ac.PodAntiAffinity().WithPreferredDuringSchedulingIgnoredDuringExecution(
@@ -181,7 +182,7 @@ func (o *InstallOptions) deploymentObject() *object {
 	pod["sidecar.istio.io/inject"] = "false"
 	return &object{
 		resource: deployments, namespace: o.Namespace, name: ServeName, foreignHint: installHint,
-		want: appsv1ac.Deployment(ServeName, o.Namespace).WithLabels(labels).WithSpec(appsv1ac.DeploymentSpec().
+		want: appsv1ac.Deployment(ServeName, o.Namespace).WithLabels(labels).WithAnnotations(o.Webhook.annotations()).WithSpec(appsv1ac.DeploymentSpec().
 			WithReplicas(*o.Replicas).WithSelector(metav1ac.LabelSelector().WithMatchLabels(selected())).
 			WithStrategy(appsv1ac.DeploymentStrategy().WithType("RollingUpdate").WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
 				WithMaxUnavailable(intstr.FromInt32(0)).WithMaxSurge(intstr.FromInt32(1)))).

@@ -42,6 +42,8 @@ type InstallOptions struct {
 	ServiceMonitor *bool
 	// Relay is how agents reach serve.
 	Relay InstallRelay
+	// Webhook is how API servers ask serve about what users write.
+	Webhook InstallWebhook
 	// Upgrade: it is an error if nothing is installed.
 	Upgrade bool
 	// Wait bounds the wait until all replicas are ready; zero does not wait.
@@ -126,6 +128,9 @@ func (o *InstallOptions) complete() error {
 		return err
 	}
 	if err := o.Relay.complete(); err != nil {
+		return err
+	}
+	if err := o.Webhook.complete(o.Namespace); err != nil {
 		return err
 	}
 	return o.Resources.complete()

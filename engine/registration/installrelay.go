@@ -112,8 +112,13 @@ func (r *InstallRelay) extendContainer(c *corev1ac.ContainerApplyConfiguration, 
 	for _, name := range slices.Concat(relayNames(namespace), r.Hosts) {
 		c.WithArgs(relayNameFlag, name)
 	}
-	c.WithEnv(corev1ac.EnvVar().WithName(podIP).WithValueFrom(corev1ac.EnvVarSource().WithFieldRef(corev1ac.ObjectFieldSelector().WithFieldPath("status.podIP")))).
+	c.WithEnv(podIPVariable()).
 		WithPorts(corev1ac.ContainerPort().WithName(relayPortName).WithContainerPort(snapshot.RelayPort).WithProtocol(corev1.ProtocolTCP))
+}
+
+// podIPVariable has the address of the pod.
+func podIPVariable() *corev1ac.EnvVarApplyConfiguration {
+	return corev1ac.EnvVar().WithName(podIP).WithValueFrom(corev1ac.EnvVarSource().WithFieldRef(corev1ac.ObjectFieldSelector().WithFieldPath("status.podIP")))
 }
 
 // ingress lets agents in, from everywhere, and the replica of serve that passes them on.

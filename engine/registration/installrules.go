@@ -14,6 +14,16 @@ import (
 // namespaces and writes its status there; all else it has is in its own namespace. It may not
 // read Secrets elsewhere: who keeps a root there allows it to read that one.
 
+// clusterRules are the rules in all namespaces.
+func (o *InstallOptions) clusterRules() []rbacv1.PolicyRule {
+	return append(serveClusterRules(o.Namespace), o.Webhook.clusterRules(o.Namespace)...)
+}
+
+// rules are those in the namespace of the management plane.
+func (o *InstallOptions) rules() []rbacv1.PolicyRule {
+	return append(serveRules(), o.Webhook.rules()...)
+}
+
 // serveClusterRules are the rules in all namespaces.
 func serveClusterRules(namespace string) []rbacv1.PolicyRule {
 	asked := snapshot.Kinds(snapshot.ManagementSide, snapshot.WriteStatus)

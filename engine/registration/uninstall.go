@@ -18,13 +18,15 @@ import (
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/webhook"
 )
 
 // objects are those of an installation in its namespace and around it, whether or not they are there,
 // in the order in which they go.
 func (u *Uninstallation) objects() []*object {
 	monitored := true
-	o := InstallOptions{Namespace: u.options.Namespace, Image: "any", Replicas: ptr.To[int32](1), Resources: DefaultResources(), ServiceMonitor: &monitored, Relay: InstallRelay{Enabled: &monitored}}
+	o := InstallOptions{Namespace: u.options.Namespace, Image: "any", Replicas: ptr.To[int32](1), Resources: DefaultResources(), ServiceMonitor: &monitored, Relay: InstallRelay{Enabled: &monitored},
+		Webhook: InstallWebhook{Enabled: &monitored, Roles: webhook.Enforce}}
 	out := o.objects()
 	slices.Reverse(out)
 	return slices.DeleteFunc(out, func(o *object) bool { return o.resource == namespaces })
@@ -71,7 +73,7 @@ func (u *Uninstallation) Run(ctx context.Context) (Report, error) {
 				"or with --force, which leaves there what is there", c.Name, c.Problem)
 		}
 	}
-	steps := []func(context.Context) error{u.deregister, u.endServe, u.removeTypes, u.removeState, u.removeObjects, u.removeNamespace}
+	steps := []func(context.Context) error{u.removeWebhooks, u.deregister, u.endServe, u.removeTypes, u.removeState, u.removeObjects, u.removeNamespace}
 	if u.options.KeepTraffic {
 		steps = slices.Insert(steps, 0, u.endServe) // it would write again what loses its labels
 	}
@@ -81,6 +83,13 @@ func (u *Uninstallation) Run(ctx context.Context) (Report, error) {
 		}
 	}
 	return u.report, nil
+}
+
+// removeWebhooks has API servers ask nobody: from here on, nobody answers.
+func (u *Uninstallation) removeWebhooks(ctx context.Context) error {
+	changes, err := u.server.removeWebhooks(ctx, u.options.Namespace, nil)
+	u.report.add(changes...)
+	return err
 }
 
 // deregister deregisters all clusters side by side: each may wait minutes for its meshes.
@@ -230,7 +239,7 @@ func (u *Uninstallation) removeState(ctx context.Context) error {
 			remove(secrets, list.Items[i].Name)
 		}
 	}
-	for _, name := range []string{snapshot.RelayServerSecret, snapshot.RelayRootSecret, snapshot.RelayWaitingSecret} {
+	for _, name := range []string{snapshot.RelayServerSecret, snapshot.RelayRootSecret, snapshot.RelayWaitingSecret, webhook.Secret} {
 		found, err := storedSecret(ctx, u.server.clientset, ns, name)
 		switch {
 		case err != nil:
@@ -246,6 +255,7 @@ func (u *Uninstallation) removeState(ctx context.Context) error {
 	remove(configMaps, snapshot.TrustRecord)
 	remove(configMaps, snapshot.ChangesRecord)
 	remove(leases, cluster.LeaseName)
+	remove(endpointSlices, webhook.Service)
 	return errors.Join(failed...)
 }
 
