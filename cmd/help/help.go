@@ -4,6 +4,7 @@
 //   - topics.go: the topics, and the rows that a topic may have
 //   - paint.go: a topic as plain text and as Markdown
 //   - gitops.go: the topic gitops, and the files that it prints
+//   - relay.go, roles.go: the topics of these names
 //   - glossary.go: the rows of the topic glossary
 //   - differences.go: the rows of the topic gloo-mesh, which differences.yaml has
 //   - codes.go: the pages of codes of issues, and the rows of the topic codes, which codes.yaml has

@@ -120,6 +120,7 @@ func topics() []topic {
 			intro: meshesIntro, header: append([]string{"Field"}, meshNames()...), sections: supportSections,
 		},
 		{name: "relay", short: "How agents reach the management plane, and clusters join without a credential", intro: relayIntro},
+		{name: "roles", short: "How kubectl says what a policy does, and who may write which", intro: rolesIntro},
 		{name: SchemaTopic, short: "The fields of what commands print with -o json and -o yaml", intro: schemaIntro},
 	}
 }

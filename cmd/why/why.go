@@ -117,6 +117,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	}
 	cmd.Flags().StringArrayVar(&opts.headers, "header", nil, "a `header` of the request, as 'NAME: VALUE' or NAME=VALUE; may be repeated for other headers")
 	cmd.Flags().Uint32Var(&opts.Request.Port, "port", 0, "`port` of the service (default: its first one for HTTP)")
+	cmd.AddCommand(newMayCmd(f, nil))
 	return cmd
 }
 
