@@ -52,8 +52,8 @@ func (m *May) allowed() bool {
 
 const mayLong = `Says whether Roles let somebody write an object, by which Role, or what the
 nearest scope lacks. Roles are enforced where "meshctl serve" runs with --roles
-enforce; see "meshctl help roles". What Kubernetes allows is not asked: for that,
-there is "kubectl auth can-i".
+enforce; see "meshctl help roles". What Kubernetes allows is another question:
+for that, there is "kubectl auth can-i".
 
 USER is a user name, system:serviceaccount:NAMESPACE:NAME for a ServiceAccount.
 VERB is create, update or delete. The object is a stored one, as KIND/NAME in
