@@ -163,7 +163,7 @@ func (i *installation) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	changes, err = i.server.removeWebhooks(ctx, i.Namespace, i.Webhook.objects(i.Namespace))
+	changes, err = removeWebhooks(ctx, i.server, i.Namespace, i.Webhook.objects(i.Namespace))
 	i.report.add(changes...)
 	if err != nil {
 		return err

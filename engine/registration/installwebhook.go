@@ -151,7 +151,7 @@ func (w *InstallWebhook) rules() []rbacv1.PolicyRule {
 }
 
 // removeWebhooks removes the configurations that are not wanted: while nobody answers, they would have writes fail.
-func (s *server) removeWebhooks(ctx context.Context, namespace string, keep []*object) (changes []Change, err error) {
+func removeWebhooks(ctx context.Context, s *server, namespace string, keep []*object) (changes []Change, err error) {
 	for _, name := range []string{webhook.RolesConfiguration(namespace), webhook.WarningsConfiguration(namespace)} {
 		wanted := slices.ContainsFunc(keep, func(o *object) bool { return o.resource == webhookConfigurations && o.name == name })
 		if wanted {

@@ -87,7 +87,7 @@ func (u *Uninstallation) Run(ctx context.Context) (Report, error) {
 
 // removeWebhooks has API servers ask nobody: from here on, nobody answers.
 func (u *Uninstallation) removeWebhooks(ctx context.Context) error {
-	changes, err := u.server.removeWebhooks(ctx, u.options.Namespace, nil)
+	changes, err := removeWebhooks(ctx, u.server, u.options.Namespace, nil)
 	u.report.add(changes...)
 	return err
 }
