@@ -17,7 +17,7 @@ import (
 func TestNewCmd(t *testing.T) {
 	t.Parallel()
 	defaults := Options{Version: "dev", Namespace: "gloo-mesh", MetricsBind: "127.0.0.1:9091", DebugBind: "127.0.0.1:9092", LeaderElect: true,
-		LeaseDuration: 3500 * time.Millisecond, Log: cmdutil.LogFlags{Level: "info", Format: "auto"}}
+		LeaseDuration: 3500 * time.Millisecond, Webhook: Webhook{Roles: "off"}, Log: cmdutil.LogFlags{Level: "info", Format: "auto"}}
 	cases := map[string]struct {
 		change      func(*Options)
 		wantContext string
@@ -27,7 +27,20 @@ func TestNewCmd(t *testing.T) {
 		"--kubeconfig k --context c": {wantContext: "k c"},
 		"-n other --metrics-bind= --debug-bind= --leader-elect=false": {change: func(o *Options) { o.Namespace, o.MetricsBind, o.DebugBind, o.LeaderElect = "other", "", "", false }},
 		"--log-level debug --log-format json":                         {change: func(o *Options) { o.Log.Level, o.Log.Format = "debug", "json" }},
-		"x":                                                           {wantErr: "x"},
+		"--webhook-bind :9443 --webhook-address 10.0.0.1 --roles enforce": {change: func(o *Options) {
+			o.Webhook = Webhook{Bind: ":9443", Address: "10.0.0.1", Roles: "enforce"}
+		}},
+		"--webhook-bind :9443 --webhook-url https://host:9443 --roles enforce --webhook-failure-policy Ignore": {change: func(o *Options) {
+			o.Webhook = Webhook{Bind: ":9443", URL: "https://host:9443", Roles: "enforce", FailurePolicy: "Ignore"}
+		}},
+		"--roles enforce":                                                               {wantErr: "give --webhook-bind, too"},
+		"--webhook-bind :9443 --roles maybe":                                            {wantErr: "want one of off, warn, enforce"},
+		"--webhook-bind :9443 --webhook-url http://host:9443":                           {wantErr: "want https://NAME:PORT"},
+		"--webhook-bind :9443 --webhook-url https://127.0.0.1:9443":                     {wantErr: "with a DNS name"},
+		"--webhook-bind :9443 --webhook-failure-policy Fail":                            {wantErr: "set it with `meshctl install`"},
+		"--webhook-bind :9443 --webhook-url https://host --webhook-address 10.0.0.1":    {wantErr: "exclude each other"},
+		"--webhook-bind :9443 --webhook-url https://host --webhook-failure-policy Fail": {wantErr: "for Roles that are enforced"},
+		"x": {wantErr: "x"},
 	}
 	for line, c := range cases {
 		t.Run(line, func(t *testing.T) {
