@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
@@ -85,10 +86,7 @@ func (l *live) serve(mode webhook.Mode, failurePolicy string) (stop func()) {
 	go func() {
 		ended <- hook.Run(ctx, webhook.ServeOptions{
 			Bind: l.address, URL: "https://localhost:" + port, FailurePolicy: failurePolicy, Client: l.client, Dynamic: dynamicClient,
-			Certificate: func(ctx context.Context) (webhook.Certificate, error) {
-				shown, bundle, err := store.Certificate(ctx)
-				return webhook.Certificate{TLS: shown, Bundle: bundle}, err
-			},
+			Certificate: l.certificate(store),
 		})
 	}()
 	return func() {
@@ -216,6 +214,61 @@ func TestLive(t *testing.T) {
 	require.NoError(t, err)
 	for i := range list.Items {
 		assert.False(t, slices.Contains([]string{webhook.RolesConfiguration(home), webhook.WarningsConfiguration(home)}, list.Items[i].Name), "what leads nowhere is removed")
+	}
+	l.inside()
+}
+
+// inside is a webhook in a cluster: who installed meshctl has written the configuration, in which only the CA is set, and the
+// Service leads to this process.
+func (l *live) inside() {
+	l.t.Helper()
+	client := l.client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	installed := webhook.Configuration{Namespace: home, Mode: webhook.Off}
+	for _, c := range installed.Objects() {
+		_, err := client.Apply(l.t.Context(), c, metav1.ApplyOptions{FieldManager: "installer"})
+		require.NoError(l.t, err)
+	}
+	ctx, cancel := context.WithCancel(l.t.Context())
+	dynamicClient, err := dynamic.NewForConfig(l.config)
+	require.NoError(l.t, err)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- webhook.New(webhook.Options{Namespace: home, State: func() *snapshot.State { return l.state }, Log: slog.New(slog.DiscardHandler)}).Run(ctx, webhook.ServeOptions{
+			Bind: l.address, Address: "10.1.2.3", Client: l.client, Dynamic: dynamicClient, Certificate: l.certificate(l.store(time.Now)),
+		})
+	}()
+	name := webhook.WarningsConfiguration(home)
+	waittest.NoError(l.t, "API servers trust it", func() error {
+		c, err := client.Get(l.t.Context(), name, metav1.GetOptions{})
+		if err == nil && len(c.Webhooks[0].ClientConfig.CABundle) == 0 {
+			err = fmt.Errorf("%s has no CA", name)
+		}
+		return err
+	})
+	slices := dynamicClient.Resource(schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}).Namespace(home)
+	waittest.NoError(l.t, "the Service leads to it", func() error {
+		slice, err := slices.Get(l.t.Context(), webhook.Service, metav1.GetOptions{})
+		if err == nil && fmt.Sprint(slice.Object["endpoints"]) != "[map[addresses:[10.1.2.3] conditions:map[ready:true]]]" {
+			err = fmt.Errorf("endpoints are %v", slice.Object["endpoints"])
+		}
+		return err
+	})
+	cancel()
+	require.NoError(l.t, <-ended)
+	// Installing once more keeps the CA.
+	for _, c := range installed.Objects() {
+		is, err := client.Apply(l.t.Context(), c, metav1.ApplyOptions{FieldManager: "installer"})
+		require.NoError(l.t, err)
+		assert.NotEmpty(l.t, is.Webhooks[0].ClientConfig.CABundle)
+	}
+	require.NoError(l.t, client.Delete(l.t.Context(), name, metav1.DeleteOptions{}))
+}
+
+// certificate is what a store has, as the webhook asks for it.
+func (l *live) certificate(store *serving.Store) func(context.Context) (webhook.Certificate, error) {
+	return func(ctx context.Context) (webhook.Certificate, error) {
+		shown, bundle, err := store.Certificate(ctx)
+		return webhook.Certificate{TLS: shown, Bundle: bundle}, err
 	}
 }
 

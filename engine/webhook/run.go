@@ -98,7 +98,7 @@ func (w *Webhook) Run(ctx context.Context, o ServeOptions) error {
 type running struct {
 	ServeOptions
 	webhook *Webhook
-	// shown is what is served, and bundle what was made known of the last certificate.
+	// shown is what is served, and next what was read last.
 	shown atomic.Pointer[tls.Certificate]
 	next  Certificate
 }
@@ -160,7 +160,8 @@ func (r *running) publish(ctx context.Context) time.Duration {
 		r.webhook.Log.Warn("the admission webhook is not fully set up; it is tried again", "error", kube.Message(err))
 	}
 	if !written || r.expired() {
-		r.shown.Store(&r.next.TLS)
+		shown := r.next.TLS // a copy: what is read next must not show before its CA is known
+		r.shown.Store(&shown)
 	}
 	if written || err != nil {
 		return keepSoon
