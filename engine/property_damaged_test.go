@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -90,7 +91,7 @@ func explained(t *testing.T, state *snapshot.State, what string) {
 		}
 	}()
 	index := explain.New(state)
-	tables := []explain.Table{index.Fleet(nil), index.Policies(), index.Problems()}
+	tables := []explain.Table{index.Fleet(nil), index.Policies(), index.Problems(time.Time{})}
 	for _, kind := range explain.Kinds() {
 		tables = append(tables, index.List(kind))
 	}

@@ -76,8 +76,8 @@ func (m *Model) header() string {
 	if _, writes := m.source.(Changer); writes {
 		left += " [WRITE]"
 	}
-	if g := m.tables[pageProblems]; g != nil {
-		left += fmt.Sprintf("  ✗%d !%d", g.worst[explain.Error], g.worst[explain.Warning])
+	if m.tally != nil {
+		left += fmt.Sprintf("  ✗%d !%d", m.tally.Errors, m.tally.Warnings)
 	}
 	if m.latest.ReadError != "" {
 		return m.alarm(left + "  ✗ not up to date: " + snapshot.Clean(m.latest.ReadError))

@@ -19,8 +19,6 @@ type grid struct {
 	rows    []gridRow
 	widths  []int
 	empty   string
-	// worst counts the rows of each level.
-	worst [explain.Error + 1]int
 }
 
 type gridRow struct {
@@ -73,7 +71,6 @@ func newGrid(t explain.Table) *grid {
 		}
 		row.Cells, row.Note, row.Next = clean, snapshot.Clean(row.Note), snapshot.Clean(row.Next)
 		g.rows[i] = gridRow{Row: row, text: strings.ToLower(strings.Join(clean, " ")), values: values}
-		g.worst[row.Level]++
 	}
 	return g
 }

@@ -18,13 +18,13 @@ const lowestLead = 14
 // well. It takes a third of the page at most; other pages and low ones have none.
 func (p *listPage) lead(s *shared, width, height int) []string {
 	g := s.tables[pageProblems]
-	if p.id != pageFleet || height < lowestLead || g == nil || s.latest.Index == nil {
+	if p.id != pageFleet || height < lowestLead || g == nil || s.tally == nil || s.latest.Index == nil {
 		return nil
 	}
 	now := time.Unix(s.now, 0)
 	room := height/3 - 1 // the last line is empty
 	var lines []string
-	shown, wrong := 0, g.worst[explain.Error]+g.worst[explain.Warning]
+	shown, wrong := 0, s.tally.Wrong()
 	for i := range g.rows {
 		row := &g.rows[i]
 		problem, ok := row.Item.(*explain.Problem)

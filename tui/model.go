@@ -137,6 +137,9 @@ func (m *Model) receive(msg updateMsg) tea.Cmd {
 	for id, grid := range msg.tables {
 		m.tables[id] = grid
 	}
+	if msg.tally != nil {
+		m.tally = msg.tally
+	}
 	if msg.names != nil {
 		m.names = msg.names
 	}

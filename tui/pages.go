@@ -3,6 +3,7 @@ package tui
 import (
 	"strings"
 
+	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -71,11 +72,13 @@ type shared struct {
 	source Source
 	latest *Update
 	tables map[pageID]*grid
+	// tally counts what is wrong; nil before anything was read.
+	tally *explain.Tally
 	// cluster is the scope; empty is all.
 	cluster string
 	// problems keeps only rows with warnings and errors; wide shows all columns.
 	problems, wide bool
-	now            int64
+	now     int64
 }
 
 // page is what the middle of the screen shows.

@@ -54,6 +54,8 @@ type Update struct {
 type updateMsg struct {
 	update *Update
 	tables map[pageID]*grid
+	// tally counts what is wrong; nil if that is as before.
+	tally *explain.Tally
 	// names are those of the objects that open by name; nil if they are as before.
 	names []string
 	err   error
@@ -79,7 +81,12 @@ type tickMsg time.Time
 
 // prepared is an update with what is made of it.
 func prepared(update *Update, before map[pageID]*grid) updateMsg {
-	return updateMsg{update: update, tables: prepare(update, before), names: namesOf(update.Index)}
+	msg := updateMsg{update: update, tables: prepare(update, before), names: namesOf(update.Index)}
+	if x := update.Index; x != nil {
+		tally := explain.TallyAt(x, update.At)
+		msg.tally = &tally
+	}
+	return msg
 }
 
 // prepare makes the tables of an update. Rows that differ from before are marked.
@@ -91,7 +98,7 @@ func prepare(update *Update, before map[pageID]*grid) map[pageID]*grid {
 		tables[pageWorkloads] = newGrid(x.Workloads())
 		tables[pageVirtualMeshes] = newGrid(x.VirtualMeshes())
 		tables[pagePolicies] = newGrid(x.Policies())
-		tables[pageProblems] = newGrid(x.Problems())
+		tables[pageProblems] = newGrid(x.Problems(update.At))
 	}
 	if update.Checkup != nil {
 		tables[pageCheck] = newGrid(update.Checkup.Table())

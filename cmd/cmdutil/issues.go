@@ -106,21 +106,3 @@ func CodesOf(issues []snapshot.Issue) []snapshot.Code {
 	}
 	return codes
 }
-
-// CountIssues says how many issues of each severity there are: "1 error, 2 warnings".
-func CountIssues(issues []snapshot.Issue) string {
-	var n [snapshot.Error + 1]int
-	for _, issue := range issues {
-		n[issue.Severity]++
-	}
-	var parts []string
-	for s := int(snapshot.Error); s >= int(snapshot.Info); s-- {
-		if n[s] > 0 {
-			parts = append(parts, snapshot.Count(n[s], snapshot.Severity(s).String()))
-		}
-	}
-	if len(parts) == 0 {
-		return "no issues"
-	}
-	return strings.Join(parts, ", ")
-}

@@ -25,7 +25,7 @@ func PrintPage(out io.Writer, p Painter, page explain.Page) error {
 	}
 	count := "none"
 	if len(page.Issues) > 0 {
-		count = CountIssues(page.Issues)
+		count = explain.Count(page.Issues).String()
 	}
 	if page.NotRead != "" {
 		count += ", as far as was read"

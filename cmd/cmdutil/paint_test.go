@@ -90,6 +90,6 @@ warning  left out (KindUnsupported)
          (2) warning: no match (SelectsNothing)
 warning  left out (KindUnsupported)
 `, out.String())
-	assert.Equal(t, "1 error, 2 warnings", cmdutil.CountIssues(issues))
-	assert.Equal(t, "no issues", cmdutil.CountIssues(nil))
+	assert.Equal(t, "1 error, 2 warnings", explain.Count(issues).String())
+	assert.Equal(t, "no issues", explain.Count(nil).String())
 }

@@ -49,11 +49,11 @@ func problemsRun(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
-	problems := explain.ProblemList(index)
+	problems := explain.ProblemList(index, opts.Now())
 	sayNotRead(opts, index)
 	return opts.Output.Print(opts.Streams.Out, problems, func(out io.Writer) error {
 		if len(problems) == 0 {
-			_, err := fmt.Fprintln(opts.Streams.Err, cmdutil.Clean(index.Problems().Empty))
+			_, err := fmt.Fprintln(opts.Streams.Err, cmdutil.Clean(index.Problems(opts.Now()).Empty))
 			return err
 		}
 		issues := make([]snapshot.Issue, len(problems))
@@ -73,6 +73,7 @@ func problemsRun(ctx context.Context, opts *Options) error {
 		if passing > 0 {
 			cmdutil.Say(opts.Streams, "and %s: -o wide", explain.PassingText(passing))
 		}
+		cmdutil.Say(opts.Streams, "%s", explain.Count(issues))
 		cmdutil.SayExplained(opts.Streams, cmdutil.CodesOf(issues))
 		return nil
 	})

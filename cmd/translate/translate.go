@@ -11,6 +11,7 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/offline"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -187,6 +188,6 @@ func tell(s *cmdutil.Streams, objects int, output *snapshot.Output, issues []sna
 	if len(output.Frozen) > 0 {
 		frozen = "; unreachable: " + strings.Join(output.Frozen, ", ")
 	}
-	_, err := fmt.Fprintf(s.Err, "%s, %s, %s%s\n", snapshot.Count(objects, "object"), snapshot.Count(len(output.Clusters), "cluster"), cmdutil.CountIssues(issues), frozen)
+	_, err := fmt.Fprintf(s.Err, "%s, %s, %s%s\n", snapshot.Count(objects, "object"), snapshot.Count(len(output.Clusters), "cluster"), explain.Count(issues), frozen)
 	return err
 }

@@ -44,9 +44,9 @@ func (x *Index) Checkup(facts *CheckFacts) *Checkup {
 		}
 		return NewCheckupOf(management)
 	}
-	k.issues = x.Issues()
+	k.issues = IssuesAt(x, facts.Now)
 	if facts.Offline {
-		return NewCheckupOf(k.clusters(), k.meshes(), k.gateways(), k.federation(), k.trust(), k.policies(), k.drift(), k.others())
+		return k.checkup(k.clusters(), k.meshes(), k.gateways(), k.federation(), k.trust(), k.policies(), k.drift(), k.others())
 	}
 	categories := []CheckCategory{k.management()}
 	for i := range facts.Clusters {
@@ -57,7 +57,14 @@ func (x *Index) Checkup(facts *CheckFacts) *Checkup {
 			categories = append(categories, pending(c))
 		}
 	}
-	return NewCheckupOf(append(categories, k.meshes(), k.gateways(), k.federation(), k.trust(), k.policies(), k.drift(), k.proxies(), trafficChecks(facts.Traffic), k.leftovers(), k.others())...)
+	return k.checkup(append(categories, k.meshes(), k.gateways(), k.federation(), k.trust(), k.policies(), k.drift(), k.proxies(), trafficChecks(facts.Traffic), k.leftovers(), k.others())...)
+}
+
+// checkup counts what categories have, and the issues behind them.
+func (k *checks) checkup(categories ...CheckCategory) *Checkup {
+	out := NewCheckupOf(categories...)
+	out.Problems = Count(k.issues)
+	return out
 }
 
 // Input is what the answers follow from.
@@ -123,7 +130,7 @@ func (k *checks) take(to *CheckCategory, about func(*snapshot.Issue) bool) (prob
 		if n := more[result]; n > 0 {
 			to.add(Check{
 				ID: "more/" + to.Title + "/" + string(result), Description: "others", Result: result,
-				Message: fmt.Sprintf("%d more of the same kind", n), Hint: "list them all with: meshctl describe problems",
+				Message: fmt.Sprintf("%d more of the same kind", n), Hint: "list them all with: meshctl describe problems", Count: n,
 			})
 		}
 	}
@@ -362,9 +369,6 @@ func (k *checks) trust() CheckCategory {
 			if issue.Severity > snapshot.Info {
 				worst = CheckWarning
 			}
-			if issue.Code == snapshot.RootExpires || issue.Code == snapshot.CertificateOverdue || issue.Code == snapshot.AgentSilent {
-				k.addIssue(issue) // they follow from the time
-			}
 		}
 		if worst == CheckOK {
 			c.ok("trust/"+ref.Name, "the trust of VirtualMesh "+ref.Name+" has no issues", trust.Model)
@@ -374,13 +378,6 @@ func (k *checks) trust() CheckCategory {
 		return slices.Contains(trustCodes, i.Code) || i.Code == snapshot.RootExpires || i.Code == snapshot.CertificateOverdue || i.Code == snapshot.AgentSilent
 	})
 	return c
-}
-
-// addIssue adds an issue, unless it is there.
-func (k *checks) addIssue(issue snapshot.Issue) {
-	if !slices.ContainsFunc(k.issues, func(i snapshot.Issue) bool { return i.Compare(issue) == 0 }) {
-		k.issues = append(k.issues, issue)
-	}
 }
 
 // written are the kinds that users write.

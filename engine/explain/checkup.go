@@ -28,11 +28,14 @@ type Checkup struct {
 	// Result is the worst of all.
 	Result CheckResult `json:"result"`
 	// Failures, Warnings, Skipped, Infos and OK count the checks.
-	Failures   int             `json:"failures"`
-	Warnings   int             `json:"warnings"`
-	Skipped    int             `json:"skipped"`
-	Infos      int             `json:"infos"`
-	OK         int             `json:"ok"`
+	Failures int `json:"failures"`
+	Warnings int `json:"warnings"`
+	Skipped  int `json:"skipped"`
+	Infos    int `json:"infos"`
+	OK       int `json:"ok"`
+	// Problems counts the issues of all objects. Checks may find more than these, such as that no serve leads; and an issue
+	// about a cluster that does not answer is a check that was skipped.
+	Problems   Tally           `json:"problems"`
 	Categories []CheckCategory `json:"categories"`
 }
 
@@ -64,6 +67,8 @@ type Check struct {
 	Object  *snapshot.Ref `json:"object,omitempty"`
 	Target  *snapshot.Ref `json:"target,omitempty"`
 	InForce string        `json:"inForce,omitempty"`
+	// Count is how many checks it stands for, if these are more than one: so many of one kind are not listed one by one.
+	Count int `json:"count,omitempty"`
 	// Because is the ID of the check because of whose failure it was skipped.
 	Because string `json:"because,omitempty"`
 }
@@ -172,17 +177,18 @@ func NewCheckupOf(categories ...CheckCategory) *Checkup {
 		}
 		out.Categories = append(out.Categories, c)
 		for i := range c.Checks {
+			n := max(c.Checks[i].Count, 1)
 			switch c.Checks[i].Result {
 			case CheckOK:
-				out.OK++
+				out.OK += n
 			case CheckInfo:
-				out.Infos++
+				out.Infos += n
 			case CheckSkipped:
-				out.Skipped++
+				out.Skipped += n
 			case CheckWarning:
-				out.Warnings++
+				out.Warnings += n
 			case CheckFailure:
-				out.Failures++
+				out.Failures += n
 			}
 		}
 	}
@@ -195,7 +201,7 @@ func NewCheckupOf(categories ...CheckCategory) *Checkup {
 	return out
 }
 
-// Summary counts the results in words.
+// Summary counts the results in words, and the issues, too, if there are more or fewer of them.
 func (c *Checkup) Summary() string {
 	var parts []string
 	for _, part := range []struct {
@@ -212,7 +218,11 @@ func (c *Checkup) Summary() string {
 	if c.Skipped > 0 {
 		parts = append(parts, fmt.Sprintf("%d not made", c.Skipped))
 	}
-	return strings.Join(append(parts, fmt.Sprintf("%d ok", c.OK)), ", ")
+	text := strings.Join(append(parts, fmt.Sprintf("%d ok", c.OK)), ", ")
+	if issues := (Tally{Errors: c.Problems.Errors, Warnings: c.Problems.Warnings}); issues.Wrong() > 0 && (issues.Errors != c.Failures || issues.Warnings != c.Warnings) {
+		text += "; issues of objects: " + issues.String()
+	}
+	return text
 }
 
 // Dependents counts the checks that were skipped because of one.

@@ -11,7 +11,7 @@
 //	pending.go       objects of which the server has not processed the latest version
 //	inforce.go       what serves, and how what clusters have differs from what follows
 //	issues.go        the issues of an object; problems.go lists those of all objects,
-//	                 and issuegroups.go puts those of one object together
+//	                 and issuegroups.go puts those of one object together; tally.go counts them
 //	generated.go     the YAML of an object, and what was generated from it
 //
 // A Description is all about one object, as JSON and as a Page of Sections (page.go):

@@ -37,9 +37,10 @@ func (p Problem) MarshalJSON() ([]byte, error) {
 	return data, nil
 }
 
-// ProblemList lists all issues, worst first, and of one severity the newest first. Those that nobody has dated come last.
-func ProblemList(x *Index) []Problem {
-	issues := x.Issues()
+// ProblemList lists all issues that there are at a time, worst first, and of one severity the newest first. Those that nobody has
+// dated come last.
+func ProblemList(x *Index, now time.Time) []Problem {
+	issues := IssuesAt(x, now)
 	out := make([]Problem, len(issues))
 	for i, issue := range issues {
 		out[i] = Problem{Issue: issue, Help: issue.Code.Help(), Since: issueSince(x, &issue)}

@@ -35,7 +35,7 @@ func TestSince(t *testing.T) {
 	assert.Contains(t, titles(x.Policies()), "SINCE")
 	found := 0
 	var last explain.Problem
-	for i, p := range explain.ProblemList(x) {
+	for i, p := range explain.ProblemList(x, time.Time{}) {
 		if want, ok := dated[p.Ref]; ok && p.Severity == snapshot.Error && p.Code != snapshot.FieldConflict {
 			assert.Equal(t, want, p.Since, "%s", p.Ref)
 			found++
@@ -49,7 +49,7 @@ func TestSince(t *testing.T) {
 		last = p
 	}
 	require.Positive(t, found)
-	assert.Contains(t, titles(x.Problems()), "SINCE")
+	assert.Contains(t, titles(x.Problems(time.Time{})), "SINCE")
 }
 
 func titles(table explain.Table) (out []string) {

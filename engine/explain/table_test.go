@@ -64,7 +64,7 @@ func BenchmarkLists(b *testing.B) {
 	})
 	b.Run("problems", func(b *testing.B) {
 		for b.Loop() {
-			index.Problems()
+			index.Problems(time.Time{})
 		}
 	})
 	assert.Len(b, index.List(snapshot.Destination).Rows, 10010)

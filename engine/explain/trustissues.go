@@ -28,6 +28,20 @@ var trustCodes = []snapshot.Code{
 // follow from the time are not among the issues of the VirtualMesh itself.
 func (x *Index) trustIssues(v *snapshot.VirtualMeshPlan, t *Trust, now time.Time) []snapshot.Issue {
 	issues := slices.DeleteFunc(x.issuesOf(v.Ref), func(i snapshot.Issue) bool { return !slices.Contains(trustCodes, i.Code) })
+	issues = append(issues, t.dated(v, now)...)
+	for i := range t.Members {
+		if m := &t.Members[i]; t.Stage != "" && m.Frozen != "" {
+			issues = append(issues, snapshot.Warnf(snapshot.AgentSilent, "check that the API server of cluster "+m.Cluster+" runs; `meshctl cluster list` shows its state",
+				"cluster %s cannot be read, so the agent of mesh %s is not heard: %s", m.Cluster, m.Mesh.Name, m.Frozen).On(v.Ref, m.Mesh))
+		}
+	}
+	slices.SortFunc(issues, snapshot.Issue.Compare)
+	return slices.Compact(issues)
+}
+
+// dated are the issues that follow from the time. That the agents of a cluster are silent that cannot be read is none: the cluster is
+// the issue.
+func (t *Trust) dated(v *snapshot.VirtualMeshPlan, now time.Time) (issues []snapshot.Issue) {
 	for i := range t.Roots {
 		if issue, found := t.expiry(&t.Roots[i], now); found {
 			issues = append(issues, issue)
@@ -42,8 +56,7 @@ func (x *Index) trustIssues(v *snapshot.VirtualMeshPlan, t *Trust, now time.Time
 			issues = append(issues, issue.On(v.Ref, m.Mesh))
 		}
 	}
-	slices.SortFunc(issues, snapshot.Issue.Compare)
-	return slices.Compact(issues)
+	return issues
 }
 
 // expiry is the issue with a root that members need and that expires soon.
@@ -104,11 +117,8 @@ func overdue(v *snapshot.VirtualMeshPlan, m *TrustMember, now time.Time) (snapsh
 func (t *Trust) silence(m *TrustMember, now time.Time) (snapshot.Issue, bool) {
 	const hint = "check that `meshctl agent` runs in cluster "
 	switch {
-	case t.Stage == "":
+	case t.Stage == "", m.Frozen != "":
 		return snapshot.Issue{}, false // nobody was asked, or nobody knows
-	case m.Frozen != "":
-		return snapshot.Warnf(snapshot.AgentSilent, "check that the API server of cluster "+m.Cluster+" runs; `meshctl cluster list` shows its state",
-			"cluster %s cannot be read, so the agent of mesh %s is not heard: %s", m.Cluster, m.Mesh.Name, m.Frozen), true
 	case m.asked && m.State == "" && m.Report == nil && m.Certificate == nil:
 		return snapshot.Warnf(snapshot.AgentSilent, hint+m.Cluster, "the agent of mesh %s has not answered", m.Mesh.Name), true
 	case m.Report != nil && !m.Report.VerifiedAt.IsZero() && now.Sub(m.Report.VerifiedAt) > silentAfter:

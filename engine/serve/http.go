@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -57,13 +58,20 @@ func writeText(w http.ResponseWriter, code int, text string) {
 	_, _ = fmt.Fprintln(w, text)
 }
 
-// healthz fails if only a restart can help.
+// healthz fails if only a restart can help. What is wrong in the fleet is counted, and is no reason to restart.
 func (h *health) healthz(w http.ResponseWriter, _ *http.Request) {
 	if l := h.loop(); l != nil && l.stuck(time.Now()) {
 		writeText(w, http.StatusInternalServerError, "a translation has been running for more than "+stuckAfter.String())
 		return
 	}
-	writeText(w, http.StatusOK, "ok")
+	text := "ok"
+	if state := h.state(); state != nil {
+		if tally := explain.Count(state.Output.Issues); tally.Wrong() > 0 {
+			tally.Infos = 0
+			text += "; " + tally.String() + " (meshctl describe problems)"
+		}
+	}
+	writeText(w, http.StatusOK, text)
 }
 
 // readyz succeeds after the first translation, or while another replica leads and

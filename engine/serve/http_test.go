@@ -75,6 +75,7 @@ func TestEndpoints(t *testing.T) {
 		"leading, not yet":     {endpoints(&loop{}, true, "me"), "/readyz", 503, []string{"not ready: it is early"}},
 		"ready":                {endpoints(translated(), true, "me"), "/readyz", 200, []string{"ok"}},
 		"healthy":              {endpoints(nil, false, ""), "/healthz", 200, []string{"ok"}},
+		"healthy, with issues": {endpoints(translated(), true, "me"), "/healthz", 200, []string{"ok; 1 warning (meshctl describe problems)"}},
 		"stuck":                {endpoints(stuck, true, ""), "/healthz", 500, []string{"running for more than 2m0s"}},
 		"nothing yet":          {debugging(&loop{}), "/debug/snapshot", 503, []string{"no translation has finished yet"}},
 		"input":                {debugging(translated()), "/debug/snapshot?part=input", 200, []string{`"sync": "stale"`, `"reason": "gone"`, `"pods": 0`, `"code": "WriteFailed"`}},
