@@ -10,6 +10,7 @@
 //	pages.go    the pages there are, and what a page is
 //	list.go     pages with a table; grid.go, filter.go and layout.go prepare it
 //	reader.go   pages of text; line.go lays out an object, yaml.go its YAML; search.go finds text
+//	pane.go     details beside a list, on wide screens
 //	frame.go    the screen around a page: header, tabs, title and bottom lines
 //	prompt.go   the line in which a command or a filter is typed
 //	keymap.go   all keys, from which help.go makes the help

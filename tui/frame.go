@@ -51,7 +51,7 @@ func (m *Model) screen() string {
 	}
 	lines = append(lines, m.headingLine())
 	end := len(lines) + m.height - m.chrome()
-	lines = append(lines, m.top().render(&m.shared, m.width, m.height-m.chrome())...)
+	lines = append(lines, m.pane.render(m.top(), &m.shared, m.width, m.height-m.chrome())...)
 	for len(lines) < end {
 		lines = append(lines, "")
 	}

@@ -13,6 +13,7 @@ var helpWords = []string{
 	":@cluster-1 keeps that on all pages, :@ shows all clusters, :reviews opens that object;",
 	"tab completes, and tab again goes on; ↑ and ↓ are the commands before.",
 	"On other pages /text searches, n and N go to the next match and the one before, tab to the next link.",
+	"On screens of 160 columns or more, details of the row stand beside the list: d goes there and back, w hides them.",
 	"Before a row: ✗ error  ! warning  i information  + new  Δ changed in the last 20 s.",
 	"The dashboard changes nothing unless started with --write. c copies the command for what is on the screen.",
 }

@@ -19,6 +19,7 @@ const (
 	verbLeft
 	verbRight
 	verbOpen
+	verbDetails
 	verbBack
 	verbYAML
 	verbWhy
@@ -77,6 +78,7 @@ var keymap = []binding{
 	bind(verbNewer, groupMove, "forward again", "]", "]"),
 
 	bind(verbOpen, groupRows, "open", "enter", "enter"),
+	bind(verbDetails, groupRows, "details beside", "d", "d"),
 	bind(verbYAML, groupRows, "YAML", "y", "y"),
 	bind(verbWhy, groupRows, "ask why", "a", "a"),
 	bind(verbEdit, groupRows, "edit", "e", "e"),

@@ -154,7 +154,11 @@ func (p *listPage) keys(s *shared) []hint {
 	if s.problems {
 		problems = "all rows"
 	}
-	return []hint{{verbOpen, "open"}, {verbYAML, "YAML"}, {verbFilter, "filter"}, {verbProblems, problems}, {verbWhy, "ask why"}, {verbRight, "more columns"}}
+	out := []hint{{verbOpen, "open"}}
+	if s.details {
+		out = append(out, hint{verbDetails, "to the details"})
+	}
+	return append(out, []hint{{verbYAML, "YAML"}, {verbFilter, "filter"}, {verbProblems, problems}, {verbWhy, "ask why"}, {verbRight, "more columns"}}...)
 }
 
 func (p *listPage) commandLine(s *shared) string {

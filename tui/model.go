@@ -25,6 +25,9 @@ type Model struct {
 	past   [][]page
 	future [][]page
 
+	// pane is beside lists on wide screens.
+	pane pane
+
 	prompt prompt
 	// names are those of the objects that open by name.
 	names []string
@@ -108,8 +111,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.PasteMsg:
 		m.handlePaste(msg.Content)
 	}
-	m.refreshTop()
-	return m, cmd
+	return m, tea.Batch(cmd, m.refreshTop())
 }
 
 // handlePaste adds pasted text to the prompt. Elsewhere it is ignored: it is text,
@@ -157,8 +159,8 @@ func (m *Model) loadTop() tea.Cmd {
 func (m *Model) top() page { return m.stack[len(m.stack)-1] }
 
 // refreshTop gives the page on the screen its size and the state of things.
-func (m *Model) refreshTop() {
-	m.top().refresh(&m.shared, m.width, m.height-m.chrome())
+func (m *Model) refreshTop() tea.Cmd {
+	return m.pane.refresh(m.top(), &m.shared, m.width, m.height-m.chrome())
 }
 
 // handleKey passes a key to what it is for.
@@ -182,6 +184,10 @@ func (m *Model) handleKey(msg tea.KeyPressMsg) tea.Cmd {
 		return tea.Quit
 	case v >= verbPage1:
 		return m.visit(m.pages[v-verbPage1])
+	}
+	if a, reason, taken := m.pane.press(v, &m.shared); taken {
+		m.flash = flash{reason, m.now + flashFor}
+		return m.handleAction(a)
 	}
 	if reason := m.top().disabled(v, &m.shared); reason != "" {
 		m.notify(reason)

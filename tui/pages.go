@@ -78,6 +78,8 @@ type shared struct {
 	cluster string
 	// problems keeps only rows with warnings and errors; wide shows all columns.
 	problems, wide bool
+	// details: those of the row under the cursor are beside the list.
+	details bool
 	now     int64
 }
 

@@ -54,6 +54,12 @@ var takenOver = []screen{
 	{"a destination behind it", ":destinations cart.shop.cluster-1\n"}, {"what it fails over to", ":destinations cart.shop.cluster-1\nG"},
 }
 
+// beside are screens with details beside a list.
+var beside = []screen{
+	{"fleet", "1"}, {"policies", "5"}, {"in the details", "5jdjj"}, {"the end of the details", "5dG"}, {"a link of the details", "5d\t\n"}, {"back in the list", "5d⎋j"},
+	{"without details", "5w"}, {"a row with nothing to show", "8d"}, {"problems", "7"},
+}
+
 // limited are screens about workloads with a ServiceDependency.
 var limited = []screen{{"policies", "5"}, {"a service dependency", ":sdep\n/dependency\n\n"}, {"a workload", "3\n"}}
 
@@ -90,6 +96,8 @@ func TestGolden(t *testing.T) {
 		{"bookinfo-100x30-dark.ansi", bookinfo, small, 100, 30, Dark},
 		{"bookinfo-80x23-light.ansi", bookinfo, small[:8], 80, 23, Light},
 		{"large-80x23.txt", ten, large, 80, 23, NoColour},
+		{"bookinfo-160x45.txt", bookinfo, beside, 160, 45, NoColour},
+		{"bookinfo-160x45-dark.ansi", bookinfo, beside[:3], 160, 45, Dark},
 		{"large-200x60.txt", ten, large, 200, 60, NoColour},
 		{"large-100x30-dark.ansi", ten, large, 100, 30, Dark},
 		{"failover-80x23.txt", failover, takenOver, 80, 23, NoColour},
@@ -271,22 +279,32 @@ func startWith(t testing.TB, update *Update, theme *Theme, width, height int) *M
 	t.Helper()
 	m := New(t.Context(), &fixedSource{update: update}, theme, noon)
 	m.Update(tea.WindowSizeMsg{Width: width, Height: height})
-	m.Update(prepared(update, nil))
+	_, cmd := m.Update(prepared(update, nil))
+	if m.pane.page != nil {
+		// The first of the two waits for the next update.
+		batch, ok := cmd().(tea.BatchMsg)
+		require.True(t, ok)
+		m.Update(batch[len(batch)-1]())
+	}
 	return m
 }
 
 // namedKeys are the keys that are no text.
 var namedKeys = map[rune]rune{'\n': tea.KeyEnter, '\t': tea.KeyTab, '→': tea.KeyRight, '←': tea.KeyLeft, '↑': tea.KeyUp, '↓': tea.KeyDown, '⇟': tea.KeyPgDown, '⎋': tea.KeyEscape}
 
+// keyOf is the press of a key; see namedKeys.
+func keyOf(r rune) tea.KeyPressMsg {
+	if code, named := namedKeys[r]; named {
+		return tea.KeyPressMsg{Code: code}
+	}
+	return tea.KeyPressMsg{Code: r, Text: string(r)}
+}
+
 // press types keys; see namedKeys. What they make load is loaded.
 func press(t testing.TB, m *Model, keys string) {
 	t.Helper()
 	for _, r := range keys {
-		msg := tea.KeyPressMsg{Code: r, Text: string(r)}
-		if code, named := namedKeys[r]; named {
-			msg = tea.KeyPressMsg{Code: code}
-		}
-		_, cmd := m.Update(msg)
+		_, cmd := m.Update(keyOf(r))
 		if cmd == nil {
 			continue
 		}

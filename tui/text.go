@@ -6,6 +6,9 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
+// displayWidth is how many columns of the screen a painted text takes.
+func displayWidth(s string) int { return ansi.StringWidth(s) }
+
 // fit makes a clean text exactly so wide: cut with an ellipsis, or padded.
 func fit(s string, to int) string {
 	if to <= 0 {

@@ -55,7 +55,9 @@ opens, "y" shows the YAML and what was generated from it, "a" asks what becomes
 of a request (":why FROM TO METHOD PATH"), "ctrl-z" keeps only problems, "?"
 lists all keys, "q" quits. The header shows which serve leads.
 
-Small terminals show fewer columns; 80x20 and more show all. Colours are the
+Small terminals show fewer columns; 80x20 and more show all. From 160 columns
+on, all about the row under the cursor stands beside the list: "d" goes there,
+"esc" back, and "w" shows all columns of the list instead. Colours are the
 terminal's own sixteen; NO_COLOR, or --theme none, leaves them out.`
 
 const example = `  # Show what the management cluster of the current context manages
