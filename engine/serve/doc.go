@@ -29,6 +29,7 @@
 //	guard.go     who may use the debug endpoints
 //	debug.go     the latest translation as JSON
 //	record.go    Events about what was written
+//	recordstates.go  Events about objects that are no longer ready, or are again
 //	timeline.go  what changed for traffic, and because of what: the record in timelinestore.go,
 //	             hand edits that were put back in reverted.go
 //	readonce.go  one Input of all clusters, without a server

@@ -41,7 +41,7 @@ const (
 
 // recorder reports in Events on the management cluster what was written where,
 // and because of which policy: one Event for each policy, cluster and action, for
-// any number of objects. Events that cannot be written are dropped: nothing waits
+// any number of objects; and which objects are no longer ready (recordstates.go). Events that cannot be written are dropped: nothing waits
 // for them.
 type recorder struct {
 	events   eventsclient.EventsV1Interface
@@ -68,8 +68,10 @@ type pendingEvent struct {
 	action  action
 	// objects are those to which the same was done: of "VirtualService created", the first ones.
 	objects map[what]*named
-	// message is that of the first failure.
+	// message is that of the first failure, or says what state the object is in.
 	message string
+	// reason and kind are those of the Event of a change of state; empty for what was written.
+	reason, kind string
 	// waited is the longest time that a write waited for proxies.
 	waited time.Duration
 	at     time.Time
@@ -82,6 +84,8 @@ const (
 	applied action = "Applied"
 	deleted action = "Deleted"
 	failed  action = "Failed"
+	// stateChanged: the object is no longer ready, or is again.
+	stateChanged action = "StateChanged"
 )
 
 // newRecorder prepares a recorder without I/O. State is the latest
@@ -220,6 +224,9 @@ func (r *recorder) event(h *pendingEvent) *eventsv1.Event {
 	if h.action == failed {
 		e.Type = corev1.EventTypeWarning
 	}
+	if h.action == stateChanged {
+		e.Reason, e.Type, e.Note = h.reason, h.kind, note(h.message)
+	}
 	if h.cluster != "" {
 		related := r.regarding(snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: r.namespace, Name: h.cluster})
 		e.Related = &related
@@ -299,5 +306,8 @@ func (h *pendingEvent) text() string {
 	if h.message != "" {
 		text += "; " + h.message
 	}
-	return strings.ToValidUTF8(text[:min(len(text), maxNote)], "")
+	return note(text)
 }
+
+// note is a text as long as an Event takes it.
+func note(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxNote)], "") }

@@ -61,6 +61,8 @@ func TestRecord(t *testing.T) {
 	r.record(apply.ChangeSet{Statuses: 1, Changes: []apply.Change{{Action: apply.StatusWritten, Ref: snapshot.Ref{Kind: snapshot.TrafficPolicy, Name: "patient"}}}})
 	r.record(apply.ChangeSet{Created: 1, Changes: []apply.Change{{Waited: 440 * time.Millisecond, Time: time.Now(), Action: apply.Created, Ref: snapshot.Ref{Kind: snapshot.Mesh, Namespace: "recording", Name: "mesh"}}}})
 
+	r.changed(snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "recorded", Name: "patient"}, readiness{reason: "FieldConflict"}, "an older one sets it", time.Now())
+
 	found := func(namespace string) map[string]eventsv1.Event {
 		list, err := client.EventsV1().Events(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reportingController=meshctl"})
 		require.NoError(t, err)
@@ -71,7 +73,7 @@ func TestRecord(t *testing.T) {
 		require.Len(t, out, len(list.Items), "one event for each action")
 		return out
 	}
-	until(t, "events are recorded", func() bool { return len(found("recorded")) == 2 && len(found("recording")) == 1 })
+	until(t, "events are recorded", func() bool { return len(found("recorded")) == 3 && len(found("recording")) == 1 })
 	events := found("recorded")
 	done := events["Applied"]
 	assert.Equal(t, "cluster-1: 90 VirtualService created (bookinfo/service-0, bookinfo/service-1, bookinfo/service-2 and 87 more)", done.Note)
@@ -82,6 +84,9 @@ func TestRecord(t *testing.T) {
 	assert.Equal(t, "Normal", done.Type)
 	assert.Equal(t, "Warning", events["Failed"].Type)
 	assert.Contains(t, events["Failed"].Note, "2 VirtualService failed (bookinfo/service-0, bookinfo/service-1); VirtualService cluster-1/bookinfo/service-0: denied")
+	worse := events["StateChanged"]
+	assert.Equal(t, [3]string{"Warning", "FieldConflict", "an older one sets it"}, [3]string{worse.Type, worse.Reason, worse.Note})
+	assert.EqualValues(t, "12345", worse.Regarding.UID)
 	assert.Equal(t, "management cluster: Mesh recording/mesh created; waited 0.4 s for proxies", found("recording")["Applied"].Note)
 }
 

@@ -90,6 +90,7 @@ type worker struct {
 	sink     *apply.Sink
 	loop     *loop
 	recorder *recorder
+	states   *stateRecorder
 	timeline *timeline
 	// runnables work beside the loop; nil if there are none.
 	runnables *runnables
@@ -155,6 +156,7 @@ func newWorker(o Options, id string, f *fence, m *metrics) (*worker, error) {
 	if w.recorder, err = newRecorder(o, func() *snapshot.State { return w.loop.state.Load() }); err != nil {
 		return nil, err
 	}
+	w.states = newStateRecorder(w.recorder)
 	if w.timeline, err = newTimeline(o, w); err != nil {
 		return nil, err
 	}
@@ -173,7 +175,7 @@ func newWorker(o Options, id string, f *fence, m *metrics) (*worker, error) {
 	w.loop = newLoop(w.clusters.Source, w.sink, m, why, o.Log)
 	w.runnables = newRunnables(o, id, w)
 	w.verifier = &verifier{state: func() *snapshot.State { return w.loop.state.Load() }, verify: w.verify, wake: make(chan struct{}, 1)}
-	w.clusters.runnables, w.loop.translated = w.runnables, func() { w.runnables.notify(); w.verifier.notify(); w.timeline.notify() }
+	w.clusters.runnables, w.loop.translated = w.runnables, func() { w.runnables.notify(); w.verifier.notify(); w.timeline.notify(); w.states.notify() }
 	if w.loop.home, err = newHome(o.Management, o.Namespace); err != nil {
 		return nil, err
 	}
@@ -230,6 +232,7 @@ func (w *worker) run(ctx context.Context) error {
 	group.Go(func() error { w.reportFailures(ctx); return nil })
 	group.Go(func() error { w.recorder.run(ctx); return nil })
 	group.Go(func() error { w.timeline.run(ctx); return nil })
+	group.Go(func() error { w.states.run(ctx); return nil })
 	group.Go(func() error { w.runnables.run(ctx); return nil })
 	group.Go(func() error { w.agents(ctx); return nil })
 	group.Go(func() error { w.verifier.run(ctx); return nil })

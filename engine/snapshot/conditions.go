@@ -12,8 +12,11 @@ import (
 )
 
 // ConditionsOf are the conditions in the stored status of an object; none of kinds without conditions.
-func ConditionsOf(o APIObject) []metav1.Condition {
-	switch s := StatusOf(o).(type) {
+func ConditionsOf(o APIObject) []metav1.Condition { return ConditionsIn(StatusOf(o)) }
+
+// ConditionsIn are the conditions in a status; none of kinds without conditions.
+func ConditionsIn(status any) []metav1.Condition {
+	switch s := status.(type) {
 	case *multiclusterv1alpha1.KubernetesClusterStatus:
 		return s.Conditions
 	case *settingsv1.SettingsStatus:
