@@ -12,6 +12,7 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/check"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -26,6 +27,8 @@ type Options struct {
 	Name string
 	// List says which objects are listed, and how.
 	List ListOptions
+	// Proxies asks the control planes how many proxies have what follows from the object.
+	Proxies bool
 	// Watch goes on, and prints what has changed.
 	Watch bool
 	// Now is the clock, for ages.
@@ -45,6 +48,11 @@ type kind struct {
 	example string
 	// one and list are of the types that are printed with and without NAME.
 	one, list any
+}
+
+// inProxies reports whether descriptions say how many proxies have what follows from an object.
+func (k *kind) inProxies() bool {
+	return k.kind == snapshot.TrafficPolicy || k.kind == snapshot.AccessPolicy || k.kind == snapshot.Destination
 }
 
 // isPolicy reports whether the objects are policies, which users write in namespaces of their own.
@@ -223,6 +231,8 @@ func newCmdKind(f *cmdutil.Factory, k kind, runF func(context.Context, *Options)
 				if err := onlyOfLists(cmd); err != nil {
 					return err
 				}
+			} else if opts.Proxies {
+				return cmdutil.FlagErrorf("--proxies goes with NAME: it asks about one object")
 			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
@@ -247,6 +257,12 @@ func newCmdKind(f *cmdutil.Factory, k kind, runF func(context.Context, *Options)
 	opts.List.addFlags(cmd, &k)
 	opts.Output.AddHeadersFlag(cmd)
 	cmdutil.AddWatchFlag(cmd, &opts.Watch)
+	if k.inProxies() {
+		cmd.Flags().BoolVar(&opts.Proxies, "proxies", false, "ask the control planes how many proxies have what follows from it")
+		for _, other := range []string{"dir", "snapshot", "watch"} {
+			cmd.MarkFlagsMutuallyExclusive("proxies", other)
+		}
+	}
 	cmd.MarkFlagsMutuallyExclusive("watch", "snapshot")
 	return cmd
 }
@@ -266,8 +282,29 @@ func describeRun(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
+	if opts.Proxies {
+		if err := opts.askProxies(ctx, index, answer); err != nil {
+			return err
+		}
+	}
 	return opts.printOne(index, answer)
 }
+
+// askProxies adds to an answer what the control planes say of their proxies.
+func (o *Options) askProxies(ctx context.Context, index *explain.Index, answer explain.Description) error {
+	management, err := o.Source.Management()
+	if err != nil {
+		return err
+	}
+	progress := cmdutil.NewProgress(o.Streams)
+	progress.Start("Asking the control planes")
+	explain.AskSyncs(index, answer, check.NewProxies(ctx, management.Detours, index.Input().Management.KubernetesClusters, proxyTimeout))
+	progress.End(ctx.Err())
+	return ctx.Err()
+}
+
+// proxyTimeout bounds each request for a control plane.
+const proxyTimeout = 20 * time.Second
 
 // describe answers the question about one object.
 func (o *Options) describe(index *explain.Index) (explain.Description, error) {

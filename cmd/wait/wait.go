@@ -2,6 +2,7 @@
 //
 //	wait.go     the command
 //	verdict.go  how far an object is, by its status
+//	proxies.go  how far it is in proxies, by what their control planes say
 package wait
 
 import (
@@ -34,6 +35,9 @@ type Options struct {
 	For string
 	// Timeout bounds the wait.
 	Timeout time.Duration
+
+	// proxies says how far an object that is in force is in proxies; nil if that is not waited for.
+	proxies func(context.Context) (state, string)
 }
 
 // target is what can be waited for.
@@ -46,12 +50,16 @@ var targets = map[string]target{
 	"accepted": {commonv1.ConditionAccepted, "is accepted"},
 	"in-force": {commonv1.ConditionInForce, "is in force"},
 	"ready":    {commonv1.ConditionReady, "is ready"},
+	inProxies:  {commonv1.ConditionInForce, "is in force in all proxies"},
 }
 
-// defaultFor and forNames are the values of --for.
-const defaultFor = "in-force"
+// defaultFor and forNames are the values of --for; inProxies is in force, and acknowledged by the proxies.
+const (
+	defaultFor = "in-force"
+	inProxies  = "in-proxies"
+)
 
-var forNames = []string{"accepted", "in-force", "ready"}
+var forNames = []string{"accepted", "in-force", "ready", inProxies}
 
 // kinds are those whose status has conditions, each with its other names.
 var kinds = []struct {
@@ -70,16 +78,23 @@ const long = `Waits until "meshctl serve" has accepted an object, or until what 
 it is in all clusters concerned. It looks at the status of the last edit only:
 what was in force before does not count.
 
-  accepted  the policy is accepted on all that it selects
-  in-force  what follows from it is written in all clusters
-  ready     both; of a cluster, that it answers and can be written
+  accepted    the policy is accepted on all that it selects
+  in-force    what follows from it is written in all clusters
+  ready       both; of a cluster, that it answers and can be written
+  in-proxies  in-force, and all proxies of the meshes concerned have
+              acknowledged what their control planes sent since
 
-It does not know whether proxies have taken it up, which follows within about a
-second; "meshctl why --proxy" asks them.`
+The control planes are asked by port-forward, with your own credential: a
+context has to lead to each cluster concerned. Where one cannot be asked, the
+wait ends with the reason when the time is over. "meshctl why --proxy" looks at
+what proxies do with one request.`
 
 const example = `  # Apply a policy, and go on when it is in force
   kubectl apply -f reviews-shift.yaml
   meshctl wait trafficpolicy/reviews-shift --for in-force --timeout 1m
+
+  # Go on when all proxies have it, too
+  meshctl wait trafficpolicy/reviews-shift --for in-proxies
 
   # Wait for a cluster that was just registered
   meshctl wait cluster/cluster-2 --for ready`
@@ -193,6 +208,9 @@ func run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return fmt.Errorf("management cluster %s: %w", management.Config.Host, err)
 	}
+	if o.For == inProxies {
+		o.proxies = o.proxiesOf(management, ref)
+	}
 	resource := client.Resource(ref.Kind.GroupVersionResource()).Namespace(ref.Namespace)
 	return o.wait(ctx, ref, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		ctx, cancel := context.WithTimeout(ctx, lookLimit)
@@ -234,6 +252,9 @@ func (o *Options) wait(ctx context.Context, ref snapshot.Ref, get func(context.C
 			return failed(name, err)
 		}
 		state, why := look(object, goal.condition)
+		if state == met && o.proxies != nil {
+			state, why = o.proxies(limited)
+		}
 		switch state {
 		case met:
 			progress.End(nil)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -131,6 +132,51 @@ func TestWait(t *testing.T) {
 	}
 }
 
+// TestWaitForProxies: an object that is in force is waited for until its proxies have it, with the reason why they do not.
+func TestWaitForProxies(t *testing.T) {
+	t.Parallel()
+	ref := snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "gloo-mesh", Name: "shift"}
+	waits := &explain.Synced{Acknowledged: 12, Proxies: 13, Waiting: []explain.WaitingProxy{{Cluster: "east", Namespace: "shop", Pod: "cart-1", Kinds: []string{"routes"}}}}
+	rejects := &explain.Synced{Proxies: 1, Waiting: []explain.WaitingProxy{{Cluster: "east", Namespace: "shop", Pod: "cart-1", Kinds: []string{"routes"}, Refused: "no such cluster"}}}
+	unknown := &explain.Synced{Unknown: []explain.UnknownSync{{Mesh: snapshot.Ref{Name: "istiod-west"}, Reason: "no context leads there"}}}
+	all := &explain.Synced{Acknowledged: 13, Proxies: 13}
+	for name, c := range map[string]struct {
+		status  string
+		synced  []*explain.Synced
+		left    time.Duration
+		timeout time.Duration
+		code    int
+		says    string
+	}{
+		"at once":             {ready, []*explain.Synced{all}, 0, time.Minute, 0, "TrafficPolicy gloo-mesh/shift is in force in all proxies.\n"},
+		"later":               {ready, []*explain.Synced{waits, all}, 0, time.Minute, 0, "in proxies: 12 of 13; east/shop/cart-1 has not acknowledged routes"},
+		"rejected by a proxy": {ready, []*explain.Synced{rejects}, 0, 0, cmdutil.ExitFailure, "east/shop/cart-1 rejects routes: no such cluster"},
+		"not known":           {ready, []*explain.Synced{unknown}, 0, 0, cmdutil.ExitFailure, "mesh istiod-west not known: no context leads there; wait longer"},
+		"not sent yet":        {ready, []*explain.Synced{all}, time.Second, 0, cmdutil.ExitFailure, "the control planes are about to send it"},
+		"no proxy":            {ready, []*explain.Synced{{}}, time.Second, 0, 0, "is in force in all proxies."},
+		"not in force":        {accepted, []*explain.Synced{all}, 0, 0, cmdutil.ExitFailure, "not in force in cluster-2 (WriteFailed)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			streams, _, out, errs := cmdutil.TestStreams()
+			o := &Options{Streams: streams, For: inProxies, Timeout: c.timeout}
+			asked := 0
+			o.proxies = func(context.Context) (state, string) {
+				asked++
+				return lookAtProxies(c.synced[min(asked, len(c.synced))-1], c.left)
+			}
+			err := o.wait(t.Context(), ref, func(context.Context) (*unstructured.Unstructured, error) { return objectOf(t, 2, c.status), nil })
+			assert.Equal(t, c.code, cmdutil.ExitCode(err), "%v", err)
+			text := errs.String()
+			if err != nil {
+				text += err.Error()
+			}
+			assert.Contains(t, text, c.says)
+			assert.Empty(t, out.String())
+		})
+	}
+}
+
 func TestParse(t *testing.T) {
 	t.Parallel()
 	for arg, want := range map[string]snapshot.Kind{
@@ -149,5 +195,5 @@ func TestParse(t *testing.T) {
 		o := &Options{For: "in-force"}
 		assert.ErrorContains(t, o.parse(arg), want, arg)
 	}
-	assert.ErrorContains(t, (&Options{For: "never"}).parse("tp/a"), "must be one of accepted, in-force, ready")
+	assert.ErrorContains(t, (&Options{For: "never"}).parse("tp/a"), "must be one of accepted, in-force, ready, in-proxies")
 }

@@ -37,6 +37,7 @@
 //	planned.go       what an edit (edit.go) does: to generated objects (compare.go), and to traffic (effects.go, with
 //	                 effectaccess.go, effectviews.go and effectsizes.go); plannedverdict.go is it in a line
 //	graph.go         who may call what, and where requests go, to be drawn (graphtext.go)
+//	synced.go        how many proxies have what follows from an object, by what control planes say
 //	simulation.go    who answers (outageanswers.go) after an outage (outage.go), as text (simulationpage.go)
 //	exposure.go      what stands open, and what has no use
 //	delta.go         what differs between two recordings, and what that does to traffic

@@ -27,6 +27,8 @@ type InForce struct {
 	// Drifts are the objects generated from it, or for it, that are not in their clusters as
 	// they should be.
 	Drifts []snapshot.Drift `json:"drifts,omitempty"`
+	// InProxies is how many proxies have it, as their control planes say; nil if nobody asked them.
+	InProxies *Synced `json:"inProxies,omitempty"`
 }
 
 func (x *Index) inForceOf(ref snapshot.Ref) InForce {
@@ -237,6 +239,9 @@ func (x *Index) someAccept(ref snapshot.Ref) bool {
 // on returns a page that shows the differences below its first section.
 func (f InForce) on(page Page) Page {
 	var sections []Section
+	if f.InProxies != nil {
+		sections = append(sections, Section{Title: "In proxies", Text: f.InProxies.Text() + "."})
+	}
 	if len(f.Drifts) > 0 {
 		sections = append(sections, driftSection(f.Drifts))
 	}

@@ -20,6 +20,25 @@ type ProxyNames struct {
 	Policy func(name string) Ref
 	// Stats is what proxies count; nil if it is not read.
 	Stats *ProxyStats
+	// Sync is where control planes say what proxies have acknowledged; nil if they do not.
+	Sync *ProxySync
+}
+
+// ProxySync is a page of a control plane, on the loopback interface of its pods, about what it sent to proxies.
+type ProxySync struct {
+	Port uint32
+	Path string
+	// Parse reads the page. Errors say what is wrong with it.
+	Parse func(data []byte) ([]SyncedProxy, error)
+}
+
+// SyncedProxy is a proxy that is connected to a control plane. Its texts are not trusted.
+type SyncedProxy struct {
+	Namespace, Pod string
+	// Waits are the kinds of configuration that were sent to it last and that it has not acknowledged, and Refused says why it
+	// rejected one of them; empty if it did not.
+	Waits   []string
+	Refused string
 }
 
 // ProxyPatch is a kind of object that changes what the proxies of pods hold, of its own namespace or, in the root namespace, of all.

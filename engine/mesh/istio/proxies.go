@@ -11,7 +11,7 @@ import (
 
 // proxyNames are those of Istio's sidecars (istio.io: Debugging Envoy and Istiod).
 var proxyNames = &snapshot.ProxyNames{
-	Container: "istio-proxy", AdminPort: 15000, Target: proxyTarget, Origin: proxyOrigin, Policy: proxyPolicy, Stats: proxyStats,
+	Container: "istio-proxy", AdminPort: 15000, Target: proxyTarget, Origin: proxyOrigin, Policy: proxyPolicy, Stats: proxyStats, Sync: proxySync,
 	Patches: []snapshot.ProxyPatch{
 		{Kind: "EnvoyFilter", Group: "networking.istio.io", Version: "v1alpha3", Resource: "envoyfilters", Selector: "workloadSelector"},
 		{Kind: "WasmPlugin", Group: "extensions.istio.io", Version: "v1alpha1", Resource: "wasmplugins", Selector: "selector"},
