@@ -165,6 +165,10 @@ func (m *Model) refreshTop() tea.Cmd {
 
 // handleKey passes a key to what it is for.
 func (m *Model) handleKey(msg tea.KeyPressMsg) tea.Cmd {
+	if verbOf(msg) == verbInterrupt {
+		m.err = ErrInterrupted
+		return tea.Quit
+	}
 	if m.prompt.kind != 0 {
 		return m.afterTyping(m.prompt.press(msg, m.words()))
 	}
@@ -178,9 +182,6 @@ func (m *Model) handleKey(msg tea.KeyPressMsg) tea.Cmd {
 		m.notify(snapshot.Clean(msg.String()) + " is not a key here; ? lists the keys")
 		return nil
 	case v == verbQuit:
-		return tea.Quit
-	case v == verbInterrupt:
-		m.err = ErrInterrupted
 		return tea.Quit
 	case v >= verbPage1:
 		return m.visit(m.pages[v-verbPage1])

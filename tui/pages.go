@@ -37,7 +37,7 @@ var pageInfos = [pageCount]pageInfo{
 	pageDestinations:  {"Destinations", "Dest", []string{"destinations", "services", "svc", "traffictargets", "tt"}, "describe destinations"},
 	pageWorkloads:     {"Workloads", "Work", []string{"workloads", "wl"}, "describe workloads"},
 	pageVirtualMeshes: {"Virtual meshes", "VMeshes", []string{"virtualmeshes", "vmeshes", "vm"}, "describe virtualmeshes"},
-	pagePolicies:      {"Policies", "Policies", []string{"policies", "trafficpolicies", "tp", "accesspolicies", "ap", "virtualdestinations", "vdest", "failover", "servicedependencies", "sdep"}, "describe trafficpolicies"},
+	pagePolicies:      {"Policies", "Policies", []string{"policies", "trafficpolicies", "tp", "accesspolicies", "ap", "virtualdestinations", "vdest", "failover", "servicedependencies", "sdep"}, "describe policies"},
 	pageChanges:       {"Changes", "Changes", []string{"changes", "events"}, "changes"},
 	pageProblems:      {"Problems", "Problems", []string{"problems", "issues"}, "describe problems"},
 	pageCheck:         {"Check", "Check", []string{"check", "health"}, "check"},
@@ -56,6 +56,29 @@ func pageNamed(name string) (pageID, bool) {
 		}
 	}
 	return 0, false
+}
+
+// kindsOfPolicies are the kinds that page 5 lists, with what ":" takes for one of them.
+var kindsOfPolicies = []struct {
+	kind  snapshot.Kind
+	names []string
+}{
+	{snapshot.TrafficPolicy, []string{"trafficpolicies", "tp"}}, {snapshot.AccessPolicy, []string{"accesspolicies", "ap"}},
+	{snapshot.VirtualDestination, []string{"virtualdestinations", "vdest", "failover"}}, {snapshot.ServiceDependency, []string{"servicedependencies", "sdep"}},
+}
+
+// kindNamed is the kind of policies that a word means alone; NoKind if it means a whole page.
+func kindNamed(word string) snapshot.Kind {
+	for exact := range 2 {
+		for _, k := range kindsOfPolicies {
+			for _, name := range k.names {
+				if id, _ := pageNamed(word); id == pagePolicies && (name == word || exact == 1 && !strings.HasPrefix("policies", word) && strings.HasPrefix(name, word)) {
+					return k.kind
+				}
+			}
+		}
+	}
+	return snapshot.NoKind
 }
 
 // kindWord is what describe calls a kind.

@@ -63,7 +63,7 @@ func (p *prompt) press(msg tea.KeyPressMsg, words []string) typed {
 	switch msg.String() {
 	case "enter":
 		return typedDone
-	case "esc", "ctrl+c":
+	case "esc":
 		return typedCancelled
 	case "backspace", "ctrl+h":
 		if p.input.Value() == "" {
@@ -200,6 +200,9 @@ func parseCommand(text string) command {
 			c.help = true
 		case ok:
 			c.page, c.hasPage = id, true
+			if kind := kindNamed(word); kind != snapshot.NoKind && c.filter == "" {
+				c.filter = "^" + kind.String() + ".*" // the first column, and what is typed after / goes on
+			}
 		default:
 			c.name = word
 		}

@@ -61,7 +61,7 @@ var beside = []screen{
 }
 
 // limited are screens about workloads with a ServiceDependency.
-var limited = []screen{{"policies", "5"}, {"a service dependency", ":sdep\n/dependency\n\n"}, {"a workload", "3\n"}}
+var limited = []screen{{"policies", "5"}, {"a service dependency", ":sdep\n\n"}, {"a workload", "3\n"}}
 
 // watched are screens of a management cluster.
 var watched = []screen{
