@@ -116,8 +116,9 @@ func New(options Options) *Translator {
 
 // Translate translates an input.
 func (t *Translator) Translate(in *snapshot.Input) *snapshot.State {
-	discovered := t.discover(in)
-	inForce, audited := t.audit.split(in)
+	staying := in.Staying()
+	discovered := t.discover(staying)
+	inForce, audited := t.audit.split(staying)
 	plan := t.planner.Plan(inForce, discovered)
 	var would *snapshot.State
 	if audited != nil {
@@ -126,7 +127,7 @@ func (t *Translator) Translate(in *snapshot.Input) *snapshot.State {
 	}
 	out := &snapshot.Output{Clusters: clusterNames(in), Frozen: frozen(in)}
 	out.Parts = t.parts.render(in.Management.Namespace, plan)
-	foreign := t.foreign.update(in, out.Parts)
+	foreign := t.foreign.update(staying, out.Parts)
 	for i := range foreign {
 		out.Foreign = append(out.Foreign, foreign[i].Ref)
 	}

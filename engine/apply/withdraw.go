@@ -27,6 +27,8 @@ type Edits struct {
 	Objects map[snapshot.Ref]bool
 	// Released are the codes of withdrawals that an administrator lets pass, by cluster.
 	Released map[string]string
+	// Leaving are the clusters in which nothing is wanted, because an administrator deregisters them: all that goes there is explained.
+	Leaving map[string]bool
 }
 
 // covers reports whether the edits explain that an object with these parents goes.
@@ -47,7 +49,7 @@ func (e *Edits) covers(parents []snapshot.Ref) bool {
 // merge adds the edits after e, where the Output in between was not written.
 func (e *Edits) merge(after Edits) {
 	e.All = e.All || after.All
-	e.Released = after.Released
+	e.Released, e.Leaving = after.Released, after.Leaving
 	for ref := range after.Objects {
 		if e.Objects == nil {
 			e.Objects = map[snapshot.Ref]bool{}
@@ -138,7 +140,8 @@ func (w *withdrawals) explain(items map[mirror.ID]*item) (explained []*item) {
 			later.Objects[ref] = true
 		}
 	}
-	if len(later.Objects) == 0 {
+	later.All = w.edits.All
+	if len(later.Objects) == 0 && !later.All {
 		return nil
 	}
 	for of, p := range w.pending {
@@ -185,10 +188,13 @@ func (w *withdrawals) excess(r *remote) snapshot.Reason {
 
 // checkDeletionLimit decides whether so much would be deleted without an explanation that nothing is.
 func (c *cluster) checkDeletionLimit() {
-	if c.name == "" || c.remote.now.Conn == nil || c.withdrawals.edits.All {
+	if c.name == "" || c.remote.now.Conn == nil {
 		return // discovered objects protect nothing
 	}
-	reason := c.withdrawals.excess(&c.remote)
+	var reason snapshot.Reason
+	if !c.withdrawals.edits.All {
+		reason = c.withdrawals.excess(&c.remote)
+	}
 	switch {
 	case !c.reports.set(ofDeletions, reason):
 	case reason.Code == "":
@@ -231,5 +237,6 @@ func heldReason(cluster string, going []mirror.ID, total int, code string) snaps
 func (c *cluster) edited(edits Edits, limits snapshot.Withdrawals) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	edits.All = edits.All || edits.Leaving[c.name]
 	c.withdrawals.edits, c.withdrawals.limits = edits, limits
 }

@@ -188,3 +188,27 @@ func TestARenamedPolicyOpensNothing(t *testing.T) {
 	w.eventually("it goes", func() bool { return !w.exists(snapshot.AuthorizationPolicy, "service-0") })
 	assert.GreaterOrEqual(t, time.Since(began), 1500*time.Millisecond)
 }
+
+// TestAClusterThatLeavesIsEmptied: what an administrator deregisters is explained, also for a process that has just started; nothing of
+// another cluster is.
+func TestAClusterThatLeavesIsEmptied(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first, stop := w.run()
+	first.Set("cluster-1", w.config)
+	first.Apply(limited(time.Hour, w.protected(20)...))
+	first.settle()
+	stop()
+
+	r, _ := w.run()
+	r.Set("cluster-1", w.config)
+	r.ApplyEdited(limited(time.Hour), apply.Edits{Leaving: map[string]bool{"cluster-2": true}})
+	r.settle()
+	assert.NotEmpty(t, r.held())
+	assert.True(t, w.exists(snapshot.AuthorizationPolicy, globalAccess))
+	r.ApplyEdited(limited(time.Hour), apply.Edits{Leaving: map[string]bool{"cluster-1": true}})
+	w.eventually("all goes", func() bool {
+		return !w.exists(snapshot.AuthorizationPolicy, globalAccess) && !w.exists(snapshot.AuthorizationPolicy, "service-0") && !w.exists(snapshot.AuthorizationPolicy, "service-19")
+	})
+	assert.Empty(t, r.held())
+}

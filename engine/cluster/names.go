@@ -41,6 +41,8 @@ const (
 	// ReleaseAnnotation, on a KubernetesCluster, is the code of the withdrawal that an
 	// administrator lets pass there.
 	ReleaseAnnotation = snapshot.ReleaseAnnotation
+	// LeavingAnnotation, on a KubernetesCluster, is since when an administrator deregisters the cluster through its agent, in RFC 3339.
+	LeavingAnnotation = snapshot.LeavingAnnotation
 	// VerifyAnnotation, on a KubernetesCluster, is a word of at most MaxVerifyRequest bytes with which an administrator asks serve to compare
 	// what it has of the cluster with what its agent and the cluster itself have. The answer is in the status, with the same word.
 	VerifyAnnotation = snapshot.VerifyAnnotation

@@ -9,11 +9,14 @@ import (
 // editsBetween is what users changed between two translations. After a start, nothing is
 // known of what they changed before.
 func editsBetween(before *snapshot.State, now *snapshot.Input) apply.Edits {
-	edits := apply.Edits{Released: map[string]string{}}
+	edits := apply.Edits{Released: map[string]string{}, Leaving: map[string]bool{}}
 	for _, c := range now.Management.KubernetesClusters {
 		if code := c.Annotations[cluster.ReleaseAnnotation]; code != "" {
 			edits.Released[c.Name] = code
 		}
+	}
+	for _, name := range now.Management.Leaving() {
+		edits.Leaving[name] = true
 	}
 	if before != nil {
 		edits.Objects = userChanges(before.Input, now)
@@ -42,7 +45,7 @@ func userChanges(before, now *snapshot.Input) map[snapshot.Ref]bool {
 			addChanges(out, kind, c.Name, old, list)
 		}
 	}
-	for _, name := range goneClusters(before, now) {
+	for _, name := range goneClusters(before.Staying(), now.Staying()) {
 		out[snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: now.Management.Namespace, Name: name}] = true
 	}
 	return out
@@ -63,7 +66,7 @@ func addChanges(out map[snapshot.Ref]bool, kind snapshot.Kind, cluster string, b
 	})
 }
 
-// goneClusters are the clusters that are no longer registered, ascending.
+// goneClusters are the clusters that are no longer registered, or leave, ascending.
 func goneClusters(before, now *snapshot.Input) []string {
 	registered := map[string]bool{}
 	for _, c := range now.Clusters {

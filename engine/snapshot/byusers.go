@@ -12,11 +12,13 @@ const (
 	ReleaseAnnotation = "registration.multicluster.solo.io/release-withdrawal"
 	// VerifyAnnotation is a word with which a comparison of what an agent has is asked for.
 	VerifyAnnotation = "registration.multicluster.solo.io/verify-relay"
+	// LeavingAnnotation is since when the cluster is to leave, in RFC 3339: see Management.Leaves.
+	LeavingAnnotation = "registration.multicluster.solo.io/leaving"
 )
 
 // requests are the annotations that ask for something once, or decide about what was found at the time.
 var requests = []string{
-	ReleaseAnnotation, VerifyAnnotation, TrustRotateAnnotation, TrustRootAnnotation, TrustAcceptAnnotation, TrustLeaveOutAnnotation,
+	ReleaseAnnotation, VerifyAnnotation, LeavingAnnotation, TrustRotateAnnotation, TrustRootAnnotation, TrustAcceptAnnotation, TrustLeaveOutAnnotation,
 }
 
 // IsRequest reports whether an annotation asks for something once, or decides about what was found at the time: it must not

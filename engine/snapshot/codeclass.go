@@ -28,7 +28,7 @@ var codeClasses = map[CodeClass][]Code{
 	},
 	ClassInformative: {
 		MeshVersionUnknown, ServiceWithoutMesh, ProxyMissing, AmbientClosed, WaypointUnusable, PortsDiffer, ControlPlaneIgnored, ControlPlaneMissing, NameCollision, GatewayIgnored,
-		NoLongerEnforced, HostsHidden, LimitsNothing, NamespaceKept, RuleShadowed, LastGoodInForce, RootsUnknown, GatewayOpen, AnotherPlane, ObjectsWait, CallersUnidentified,
+		NoLongerEnforced, HostsHidden, LimitsNothing, NamespaceKept, RuleShadowed, LastGoodInForce, RootsUnknown, GatewayOpen, AnotherPlane, ObjectsWait, ClusterLeaving, CallersUnidentified,
 		CallersPassBy, PathsNotNormalized, SourceNarrowed, TrustPending, TrustLeftOut, AgentSilent, RootProblem, FederationLarge, FailoverIncomplete, EndpointIgnored,
 	},
 }

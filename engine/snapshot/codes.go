@@ -106,6 +106,8 @@ const (
 	// WithdrawalHeld: so much would be deleted without an edit that explains it that
 	// nothing is.
 	WithdrawalHeld Code = "WithdrawalHeld"
+	// ClusterLeaving: a cluster is deregistered through its agent, and something is still waited for. The cause says what.
+	ClusterLeaving Code = "ClusterLeaving"
 	// SecretRefused: the Secret of a cluster leads to what is not known to be that cluster;
 	// what it led to before stays in use.
 	SecretRefused Code = "SecretRefused"

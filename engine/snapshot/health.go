@@ -18,6 +18,8 @@ const (
 	HealthUnreachable Health = "unreachable"
 	// HealthInvalid: the stored credential is invalid or missing.
 	HealthInvalid Health = "invalid"
+	// HealthLeaving: it is deregistered through its agent, which has not finished.
+	HealthLeaving Health = "leaving"
 	// HealthLeftover: it is deregistered, but was not cleaned up.
 	HealthLeftover Health = "leftover"
 	// HealthUnregistered: there is a credential, and no KubernetesCluster names it.

@@ -9,7 +9,8 @@ import (
 // worded otherwise in each version.
 type Reason struct {
 	Code Code `json:"code"`
-	// Cause is why a cluster is frozen; empty with other codes than ClusterFrozen. See NewOutage.
+	// Cause is why a cluster is frozen, with the code ClusterFrozen (see NewOutage), or what it waits for, with the code ClusterLeaving
+	// (see Leaving); empty with other codes.
 	Cause Code `json:"cause,omitempty"`
 	// What is the case, as a sentence. It changes only if the cause does.
 	What string `json:"what"`

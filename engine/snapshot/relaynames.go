@@ -50,6 +50,10 @@ func RelayServerName(namespace string) string { return RelayService + "." + name
 // AgentNamePrefix is before the UID of the management plane in the name of the Deployment of an agent.
 const AgentNamePrefix = "meshctl-agent-"
 
+// RelayLeaveName is the ClusterRole, and the ClusterRoleBinding, by which the agent of a management plane may delete this one ClusterRole:
+// all that registration made for the agent is owned by it, and goes with it.
+func RelayLeaveName(planeID string) string { return AgentNamePrefix + planeID + "-leave" }
+
 // What is on objects that meshctl made beside those that it translates and discovers.
 const (
 	// ManagedByLabel is the label, and ManagedBy its value.

@@ -84,6 +84,8 @@ type clusterFailures struct {
 	held *snapshot.Reason
 	// noted is what is no failure: other management planes that write there, and objects that wait.
 	noted snapshot.Reasons
+	// leaving is what is waited for before it can be deregistered; none if it stays.
+	leaving snapshot.Reasons
 	// broken are its objects that cannot be processed.
 	broken []snapshot.Failure
 }
@@ -92,6 +94,8 @@ func (c *clusterFailures) add(f snapshot.Failure) {
 	switch {
 	case f.Code == snapshot.SecretRefused, (f.Code == snapshot.WithdrawalHeld || f.Code == snapshot.CredentialNotRenewed || f.Code == snapshot.PermissionsMissing) && c.held == nil:
 		c.held = &f.Reason
+	case f.Code == snapshot.ClusterLeaving:
+		c.leaving = snapshot.Reasons{f.Reason}
 	case f.Code == snapshot.AnotherPlane, f.Code == snapshot.ObjectsWait:
 		c.noted = append(c.noted, f.Reason)
 	case f.Code == snapshot.ObjectUnreadable && f.Ref.Cluster != "":
@@ -124,19 +128,20 @@ func clusterStatus(o *multiclusterv1alpha1.KubernetesCluster, c *snapshot.Cluste
 		} else if c.Reading {
 			said.State = multiclusterv1alpha1.ClusterStateProcessing
 		}
+		reasons = append(reasons, failures.leaving...)
 		said.Message = snapshot.Sentences(c.Unreachable(), reasons[1:].String())
 	case failures.held != nil:
 		said.State = multiclusterv1alpha1.ClusterStateFailed
-		reasons = snapshot.Reasons{*failures.held}
+		reasons = append(snapshot.Reasons{*failures.held}, failures.leaving...)
 	case len(failures.broken) > 0:
 		first := failures.broken[0]
 		text := clip(fmt.Sprintf("%s: %s", first.Ref, first.Reason))
 		if more := len(failures.broken) - 1; more > 0 {
 			text += fmt.Sprintf("; and %d more objects", more)
 		}
-		reasons = snapshot.Reasons{{Code: first.Code, What: text}}
+		reasons = append(snapshot.Reasons{{Code: first.Code, What: text}}, failures.leaving...)
 	default:
-		reasons = failures.noted
+		reasons = append(failures.leaving, failures.noted...)
 	}
 	if said.Message == "" {
 		said.Message = reasons.String()

@@ -139,7 +139,8 @@ type ClusterReason struct {
 	// Code is a word for programs.
 	Code string `json:"code"`
 	// Cause is why a cluster cannot be read, as a word for programs, where code is ClusterFrozen: CredentialRefused,
-	// ServerUnanswered, NameUnresolved and others.
+	// ServerUnanswered, NameUnresolved and others. Where code is ClusterLeaving, it is what is waited for: LeavingObjects,
+	// LeavingMeshes, LeavingAgent, LeavingStays, LeavingDone or why the cluster cannot be read.
 	Cause string `json:"cause,omitempty"`
 	// What is the case. The wording may change with each version.
 	What string `json:"what,omitempty"`
