@@ -7,6 +7,8 @@
 //	guard.go     and those that are refused
 //	enforcer.go  what is kept while the hub is away
 //	disk.go      and when the agent starts without a hub
+//	leave.go     the cluster is deregistered: what is the management plane's is removed
+//	home.go      and then the agent itself
 //	status.go    what there is to be said of it
 //	diagnose.go  why the hub is not connected
 //	verify.go    what is compared with the hub
@@ -61,6 +63,8 @@ type Options struct {
 	Redial, RedialMost time.Duration
 	// Disk stores what stands in the cluster, so that it is kept if the agent starts without a hub; nil stores nothing.
 	Disk Disk
+	// Home is what the agent removes at the very end, when the cluster is deregistered; nil if it cannot.
+	Home Home
 	// Grace is how long the hub may have no connection until the agent keeps what stands by itself; 10 s if zero.
 	Grace time.Duration
 	// Local are further options of what reads the cluster.
@@ -78,6 +82,7 @@ type Agent struct {
 	exchanger   *exchanger
 	enforcer    *enforcer
 	readings    *telemetry.Local
+	parting     *parting
 
 	mu sync.Mutex
 	// obeyed is the last term of a leader that was obeyed.
@@ -120,15 +125,26 @@ func New(o Options) (*Agent, error) {
 	}
 	reported := newReplica(local, o.Log)
 	exchanger.verifier = verifier{reported}
-	return &Agent{options: o, incarnation: rand.Text(), local: local, replica: reported, exchanger: exchanger, enforcer: newEnforcer(&o, local), readings: telemetry.NewLocal(telemetry.LocalOptions{
+	enforcer := newEnforcer(&o, local)
+	parting := &parting{local: local, disk: o.Disk, home: o.Home, log: o.Log, begun: make(chan struct{}, 1), signal: enforcer.signal}
+	readings := telemetry.NewLocal(telemetry.LocalOptions{
 		Cluster:  func() *snapshot.Cluster { c, _ := local.Cluster(); return c },
 		Dialects: engine.Dialects(),
-	})}, nil
+	})
+	return &Agent{
+		options: o, incarnation: rand.Text(), local: local, replica: reported, exchanger: exchanger, enforcer: enforcer, parting: parting, readings: readings,
+	}, nil
 }
 
-// Run speaks for the cluster until ctx ends.
+// Left reports whether the cluster is deregistered, and nothing is left in it, so that there is nobody to speak for.
+func (a *Agent) Left() bool { return a.parting.gone() }
+
+// Run speaks for the cluster until ctx ends, or nothing is left in it.
 func (a *Agent) Run(ctx context.Context) {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	var group sync.WaitGroup
+	group.Go(func() { a.parting.run(ctx, a.enforcer.cease); end() })
 	group.Go(func() { a.local.Run(ctx) })
 	group.Go(func() {
 		for {
@@ -149,6 +165,9 @@ func (a *Agent) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := a.connect(ctx, away)
+		if a.parting.over() {
+			end()
+		}
 		if ctx.Err() != nil {
 			break
 		}
@@ -301,12 +320,24 @@ func (a *Agent) desire(ctx context.Context, client relayv1.RelayClient, away *ti
 	defer away.Reset(a.options.Grace)
 	protocol, _ := relay.Common(first.GetHello()) // the hub has said if there is none
 	a.enforcer.begin(protocol)
+	a.parting.begin()
 	defer a.enforcer.end()
 	counted := a.meters.desire.Begin()
 	return stream[relayv1.Feedback, relayv1.Data]{
-		receive: pump.Receiving(counted, in.Recv), take: a.enforcer.receive,
+		receive: pump.Receiving(counted, in.Recv), take: func(d *relayv1.Data) error {
+			if g := d.GetGoodbye(); g != nil {
+				a.parting.heard(g)
+				return nil
+			}
+			return a.enforcer.receive(d)
+		},
 		out: pump.Out[*relayv1.Feedback]{
-			Send: pump.Sending(counted, in.Send), Next: a.enforcer.next, Signal: a.enforcer.signal,
+			Send: pump.Sending(counted, in.Send), Next: func() (*relayv1.Feedback, bool) {
+				if frame, more := a.enforcer.next(); more {
+					return frame, true
+				}
+				return a.parting.next()
+			}, Signal: a.enforcer.signal,
 			Beat: func() *relayv1.Feedback {
 				return &relayv1.Feedback{Frame: &relayv1.Feedback_Beat{Beat: &relayv1.Beat{}}}
 			},

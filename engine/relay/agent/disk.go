@@ -28,6 +28,8 @@ type Disk interface {
 	Save(ctx context.Context, generation uint64, documents [][]byte) error
 	// Load returns those that were stored last; none if there are none. What is damaged is an error.
 	Load(ctx context.Context) ([][]byte, error)
+	// Drop removes all that was stored.
+	Drop(ctx context.Context) error
 }
 
 // ConfigMaps is a Disk of ConfigMaps in the agent's namespace, which are named snapshot.RelayOutputPrefix and a number.
@@ -90,6 +92,9 @@ func (d ConfigMaps) trim(ctx context.Context, from int) error {
 		}
 	}
 }
+
+// Drop implements Disk.
+func (d ConfigMaps) Drop(ctx context.Context) error { return d.trim(ctx, 0) }
 
 // Load implements Disk.
 func (d ConfigMaps) Load(ctx context.Context) ([][]byte, error) {

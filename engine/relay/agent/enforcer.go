@@ -34,8 +34,8 @@ type enforcer struct {
 	// known: objects are all that is to stand, as of a time. generation is that of the hub's word for it.
 	known      bool
 	generation uint64
-	// here: there is a stream of the hub. away: there was none for a time.
-	here, away bool
+	// here: there is a stream of the hub. away: there was none for a time. ceased: nothing is kept any more.
+	here, away, ceased bool
 }
 
 func newEnforcer(o *Options, local *watch.Local) *enforcer {
@@ -112,6 +112,22 @@ func (e *enforcer) end() {
 	e.here = false
 }
 
+// cease says that nothing is kept any more, because the cluster is deregistered, until the hub says again what stands.
+func (e *enforcer) cease() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.ceased {
+		e.ceased = true
+		e.follow()
+	}
+}
+
+func (e *enforcer) hasCeased() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.ceased
+}
+
 // leave says that there was no hub for a time.
 func (e *enforcer) leave() {
 	e.mu.Lock()
@@ -129,6 +145,7 @@ func (e *enforcer) receive(d *relayv1.Data) error {
 	defer e.mu.Unlock()
 	defer pump.Signal(e.signal)
 	if settled := d.GetSettled(); settled != nil {
+		e.ceased = false
 		if _, complete := e.receiver.Complete(func(string) bool { return false }); complete {
 			e.known, e.generation = true, settled.GetGeneration()
 			pump.Signal(e.save)
@@ -148,7 +165,7 @@ func (e *enforcer) next() (*relayv1.Feedback, bool) {
 // follow tells the Sink what to keep, under the lock: nothing while the hub is there, or as long as it is not known what stands.
 func (e *enforcer) follow() {
 	out := &snapshot.Output{Clusters: []string{e.cluster}}
-	if !e.away || !e.known {
+	if !e.away || !e.known || e.ceased {
 		out.Frozen = out.Clusters
 	}
 	refs := slices.SortedFunc(maps.Keys(e.objects), snapshot.Ref.Compare)
@@ -176,7 +193,7 @@ func (e *enforcer) run(ctx context.Context) {
 			return
 		case <-e.save:
 		}
-		if e.disk == nil {
+		if e.disk == nil || e.hasCeased() {
 			continue
 		}
 		generation, documents := e.documents()

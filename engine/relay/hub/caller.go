@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"fmt"
@@ -61,6 +62,9 @@ func (h *Hub) enter(ctx context.Context, hello *relayv1.Hello) (*caller, error) 
 	c.cluster = h.clusters[name]
 	h.mu.Unlock()
 	if c.cluster == nil {
+		c.cluster = h.debt(name)
+	}
+	if c.cluster == nil {
 		return nil, status.Errorf(codes.PermissionDenied, "no cluster %s is registered to be reached through its agent; register it on the management cluster", name)
 	}
 	c.ctx, c.end = context.WithCancelCause(ctx)
@@ -74,7 +78,9 @@ func (h *Hub) enter(ctx context.Context, hello *relayv1.Hello) (*caller, error) 
 		c.leave()
 		return nil, err
 	}
-	h.book(name).admitted(c)
+	if !c.cluster.owes {
+		h.book(name).admitted(c)
+	}
 	return c, nil
 }
 
@@ -117,7 +123,7 @@ func (h *Hub) Run(ctx context.Context) {
 // review admits the agent of a cluster again.
 func (h *Hub) review(ctx context.Context, name string) {
 	h.mu.Lock()
-	c := h.clusters[name]
+	c := cmp.Or(h.clusters[name], h.debts[name])
 	h.mu.Unlock()
 	if c == nil {
 		return

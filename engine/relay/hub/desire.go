@@ -121,6 +121,13 @@ func (s *Standing) receive(f *relayv1.Feedback) error {
 	return s.sender.Receive(f)
 }
 
+// wake has the stream that there is look again for what to send.
+func (s *Standing) wake() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pump.Signal(s.signal)
+}
+
 // Standing is what the agent of a cluster is to keep.
 func (h *Hub) Standing(cluster string) *Standing {
 	h.mu.Lock()
@@ -147,13 +154,19 @@ func (h *Hub) Desire(in grpc.BidiStreamingServer[relayv1.Feedback, relayv1.Data]
 	if err := in.Send(&relayv1.Data{Frame: &relayv1.Data_Hello{Hello: h.hello()}}); err != nil {
 		return err
 	}
-	standing := h.Standing(who.cluster.name)
+	if who.cluster.owes {
+		return h.collectDebt(in, who)
+	}
+	standing, leaving := h.Standing(who.cluster.name), &parts{farewell: &who.cluster.farewell}
 	standing.begin(who.end)
 	meter := &h.book(who.cluster.name).desire
 	counted := meter.Begin()
-	go pump.Receive(h.options.Times, pump.Receiving(counted, in.Recv), standing.receive, who.end)
+	go pump.Receive(h.options.Times, pump.Receiving(counted, in.Recv), func(f *relayv1.Feedback) error {
+		return leaving.take(f, who.end, standing.receive)
+	}, who.end)
 	err = pump.Run(who.ctx, pump.Out[*relayv1.Data]{
-		Times: h.options.Times, Signal: standing.signal, Next: standing.next, Send: pump.Sending(counted, in.Send), Progress: standing.progress,
+		Times: h.options.Times, Signal: standing.signal, Send: pump.Sending(counted, in.Send), Progress: standing.progress,
+		Next: func() (*relayv1.Data, bool) { return leaving.next(standing.next) },
 		Beat: func() *relayv1.Data { return &relayv1.Data{Frame: &relayv1.Data_Beat{Beat: meter.Beat()}} },
 	})
 	err = pump.Cause(who.ctx, err)

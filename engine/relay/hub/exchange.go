@@ -207,6 +207,11 @@ func (h *Hub) Exchange(in grpc.BidiStreamingServer[relayv1.Answer, relayv1.Reque
 	if err := in.Send(&relayv1.Request{Hello: h.hello()}); err != nil {
 		return err
 	}
+	if c.owes {
+		return hold(h, who, in.Recv, func(*relayv1.Answer) error { return nil }, pump.Out[*relayv1.Request]{
+			Send: in.Send, Beat: func() *relayv1.Request { return &relayv1.Request{Beat: &relayv1.Beat{}} },
+		})
+	}
 	s := c.exchange.begin(who.end)
 	meter := &h.book(c.name).exchange
 	counted := meter.Begin()

@@ -7,6 +7,7 @@
 //	turns.go     how many clusters are compared at once
 //	exchange.go  requests to a cluster as an http.RoundTripper
 //	desire.go    what an agent is to keep while the hub is away
+//	leave.go     agents that are told to remove themselves
 //	verify.go    whether the hub has what the agent and the cluster have
 //	metrics.go   numbers of all clusters
 //	telemetry.go what agents read of proxies
@@ -82,6 +83,8 @@ type Hub struct {
 
 	mu       sync.Mutex
 	clusters map[string]*cluster
+	// debts are clusters that are not registered any more, and whose agents have come back to remove what is left there.
+	debts map[string]*cluster
 	// turns are those of clusters that are compared.
 	turns turns
 	// standing outlives clusters: who writes says once what stands, however a cluster is reached.
@@ -99,6 +102,9 @@ type cluster struct {
 	name     string
 	exchange *exchange
 	telling  telling
+	farewell farewell
+	// owes: it is one of the debts.
+	owes bool
 
 	mu sync.Mutex
 	// callers are those of all streams.
@@ -123,7 +129,7 @@ func New(o Options) *Hub {
 		o.Log = slog.Default()
 	}
 	return &Hub{
-		options: o, incarnation: rand.Text(), turns: turns{places: make(chan struct{}, o.Turns)}, clusters: map[string]*cluster{}, standing: map[string]*Standing{},
+		options: o, incarnation: rand.Text(), turns: turns{places: make(chan struct{}, o.Turns)}, clusters: map[string]*cluster{}, debts: map[string]*cluster{}, standing: map[string]*Standing{},
 		books: map[string]*book{}, verifyPause: verifyPause,
 	}
 }
@@ -131,6 +137,7 @@ func New(o Options) *Hub {
 func (h *Hub) cluster(name string) *cluster {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.forgive(name, errReplaced)
 	c := h.clusters[name]
 	if c == nil {
 		c = &cluster{name: name, exchange: newExchange(name), callers: map[*caller]bool{}}

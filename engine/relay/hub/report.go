@@ -30,6 +30,11 @@ func (h *Hub) Report(stream grpc.BidiStreamingServer[relayv1.Data, relayv1.Feedb
 	if err := stream.Send(&relayv1.Feedback{Frame: &relayv1.Feedback_Hello{Hello: h.hello()}}); err != nil {
 		return err
 	}
+	if who.cluster.owes {
+		return hold(h, who, stream.Recv, func(*relayv1.Data) error { return nil }, pump.Out[*relayv1.Feedback]{Send: stream.Send, Beat: func() *relayv1.Feedback {
+			return &relayv1.Feedback{Frame: &relayv1.Feedback_Beat{Beat: &relayv1.Beat{}}}
+		}})
+	}
 	name := who.cluster.name
 	frames, err := who.cluster.begin(who)
 	if err != nil {
