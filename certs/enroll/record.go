@@ -32,6 +32,23 @@ type Record struct {
 	// until when it may ask for its certificate; empty if none was.
 	ApprovedKey, ApprovedUID string    `json:",omitempty"`
 	ApprovedUntil            time.Time `json:",omitzero"`
+	// OwesSince is when the cluster was deregistered without being cleaned, so that the agent is to do that when it comes back; zero if it
+	// was not.
+	OwesSince time.Time `json:",omitzero"`
+}
+
+// owe is the record of a cluster that is deregistered, and not cleaned. Its token counts no more.
+func (r Record) owe(now time.Time) Record {
+	r.Token, r.Used, r.UsedAt, r.TokenUntil, r.TokenUID = "", "", time.Time{}, time.Time{}, ""
+	r.ApprovedKey, r.ApprovedUID, r.ApprovedUntil = "", "", time.Time{}
+	r.OwesSince = now
+	return r
+}
+
+// forgive is the record of a cluster that is registered again.
+func (r Record) forgive() Record {
+	r.OwesSince = time.Time{}
+	return r
 }
 
 // answerAgain is how long an agent whose answer was lost may ask again with the same token and key.
@@ -50,7 +67,7 @@ func KeyID(public any) string {
 // invite is the record with a new token. An agent that has a certificate keeps it until the token is used.
 func (r Record) invite(t identity.Token, uid string, until time.Time) Record {
 	r.Token, r.TokenUntil, r.TokenUID, r.Used, r.UsedAt = t.Digest(), until, uid, "", time.Time{}
-	return r
+	return r.forgive()
 }
 
 // made returns an error if a token is not the one that was made last.
@@ -125,5 +142,5 @@ func (r Record) revoke(now time.Time) Record {
 	r.Token, r.Used, r.UsedAt, r.TokenUntil, r.TokenUID = "", "", time.Time{}, time.Time{}, ""
 	r.UID, r.Key, r.RevokedBefore = "", "", now
 	r.ApprovedKey, r.ApprovedUID, r.ApprovedUntil = "", "", time.Time{}
-	return r
+	return r.forgive()
 }

@@ -156,7 +156,7 @@ const approvalLasts = 24 * time.Hour
 // approve is the record after an agent was approved.
 func (r Record) approve(a snapshot.RelayWaiting, now time.Time) Record {
 	r.ApprovedKey, r.ApprovedUID, r.ApprovedUntil = a.Key, a.UID, now.Add(approvalLasts)
-	return r
+	return r.forgive()
 }
 
 // enrollApproved is the record after a certificate was issued to an agent that was approved. It may ask again for a while: the answer may be lost.

@@ -7,6 +7,7 @@
 //	issuer.go  certificates of agents
 //	agents.go  who an agent is that has one
 //	shared.go  the token that all agents share, and who waits for approval
+//	debt.go    agents of clusters that were deregistered while they were away
 //	foreign.go certificates of a user's own PKI
 package enroll
 
