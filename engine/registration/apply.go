@@ -72,6 +72,8 @@ type object struct {
 	// foreignHint is the next step if the object is there and not ours; empty
 	// if anybody's may be taken over.
 	foreignHint string
+	// owner takes the object with it when it goes; nil if there is none.
+	owner *metav1.OwnerReference
 }
 
 // describe is "KIND [NAMESPACE/]NAME".
@@ -123,7 +125,11 @@ func (s *server) apply(ctx context.Context, o *object) (Change, error) {
 	if err != nil {
 		return change, fmt.Errorf("%s: %s: encoding: %w", s.label, o.describe(), err)
 	}
-	after, err := s.client(o.resource, o.namespace).Apply(ctx, o.name, &unstructured.Unstructured{Object: content},
+	wanted := &unstructured.Unstructured{Object: content}
+	if o.owner != nil {
+		wanted.SetOwnerReferences([]metav1.OwnerReference{*o.owner})
+	}
+	after, err := s.client(o.resource, o.namespace).Apply(ctx, o.name, wanted,
 		metav1.ApplyOptions{FieldManager: snapshot.FieldManager, Force: true})
 	if err != nil {
 		return change, fmt.Errorf("%s: writing %s: %w", s.label, o.describe(), err)

@@ -196,6 +196,10 @@ func (s *server) leftoverStatuses(ctx context.Context, namespace string, known m
 			Code: snapshot.NotCleaned, What: "deregistered, but not cleaned",
 			Hint: fmt.Sprintf("run `meshctl cluster deregister %s --remote-context ...`, or the commands in ConfigMap %s/%s", name, namespace, list.Items[i].Name),
 		})
+		if len(list.Items[i].OwnerReferences) > 0 {
+			status.Reasons[0].What += ": its agent was away, and removes what is there when it comes back"
+			status.because(status.Reasons...)
+		}
 		out = append(out, status)
 	}
 	return out, nil

@@ -3,27 +3,58 @@ package registration
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// connections are those of the agents of registered clusters, as serve stored them. A cluster that is dialled has none.
-func connections(ctx context.Context, s *server, namespace string) (map[string]*multiclusterv1alpha1.Connection, error) {
+// connections are those of the agents of registered clusters, as serve stored them. A cluster that is dialled has none. Leaving are the
+// clusters that are deregistered through their agents.
+func connections(ctx context.Context, s *server, namespace string) (agents map[string]*multiclusterv1alpha1.Connection, leaving map[string]departure, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	all, err := s.listKubernetesClusters(ctx, namespace)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	out := map[string]*multiclusterv1alpha1.Connection{}
+	agents, leaving = map[string]*multiclusterv1alpha1.Connection{}, map[string]departure{}
 	for _, kc := range all {
 		if kc.Status.Connection != nil {
-			out[kc.Name] = kc.Status.Connection
+			agents[kc.Name] = kc.Status.Connection
+		}
+		if asked := kc.Annotations[snapshot.LeavingAnnotation]; asked != "" {
+			since, _ := time.Parse(time.RFC3339, asked) // somebody else wrote it
+			leaving[kc.Name] = departure{since, leavingReason(kc)}
 		}
 	}
-	return out, nil
+	return agents, leaving, nil
+}
+
+// departure is that of a cluster that leaves: since when, and what it waits for, as far as serve has said that.
+type departure struct {
+	since  time.Time
+	reason snapshot.Reason
+}
+
+// addDeparture says that a cluster leaves, and what it waits for.
+func (s *ClusterStatus) addDeparture(d departure) {
+	if d.reason.Code == "" {
+		d.reason = snapshot.Reason{Code: snapshot.ClusterLeaving, Cause: snapshot.LeavingAsked, What: "meshctl serve has not taken notice yet that it leaves"}
+	}
+	if d.reason.Hint == "" {
+		d.reason.Hint = "`meshctl cluster deregister " + s.Name + "` waits for it, and goes on where it was interrupted"
+	}
+	others := slices.DeleteFunc(slices.Clone(s.Reasons), func(r snapshot.Reason) bool { return r.Code == snapshot.ClusterLeaving })
+	s.Health = snapshot.HealthLeaving
+	s.because(append(snapshot.Reasons{d.reason}, others...)...)
+	s.Since = nil
+	if !d.since.IsZero() {
+		since := d.since.UTC()
+		s.Since = &since
+	}
 }
 
 // relayed is the status of a cluster that is reached through its agent: nobody else can ask it.

@@ -13,6 +13,7 @@ import (
 
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -45,6 +46,11 @@ type DeregisterOptions struct {
 	ServeWait time.Duration
 	// AgentWait bounds the wait for the cluster's agent; DefaultAgentWait if zero.
 	AgentWait time.Duration
+	// Store returns what knows the agents of a management plane: a cluster that is reached through its agent is left through it, if there
+	// is no RemoteConfig. If it is nil, such a cluster needs one.
+	Store func(client kube.Clientset, plane snapshot.Plane) RelayStore
+	// LeaveWait bounds the wait until it is left; DefaultLeaveWait if zero.
+	LeaveWait time.Duration
 	// Progress gets a sentence for each long wait; nil for none.
 	Progress func(string)
 	// UserAgent is shown to other clusters.
@@ -64,6 +70,8 @@ type deregistration struct {
 	secret    *corev1.Secret
 	cluster   *multiclusterv1alpha1.KubernetesCluster
 	leftovers *unstructured.Unstructured
+	// owes: the agent of the cluster is to clean it when it comes back.
+	owes bool
 
 	report Report
 }
@@ -73,6 +81,8 @@ type deregistration struct {
 // was written to the cluster and what gave access to it, then what was
 // discovered in it. A cluster that cannot be reached, or cannot be cleaned with
 // the available permissions, is an error that changes nothing, unless Force is set.
+// One that is reached through its agent is first left through that, if there is a Store
+// and no RemoteConfig: see farewell.
 // Running it again finishes what was interrupted: until nothing is left, a ConfigMap
 // records which cluster it was, and where its account is.
 func Deregister(ctx context.Context, options DeregisterOptions) (Report, error) {
@@ -107,6 +117,9 @@ func (d *deregistration) preflight(ctx context.Context) error {
 	if err := d.inspect(ctx); err != nil {
 		return err
 	}
+	if byAgent(d) {
+		return farewell{d}.check(ctx)
+	}
 	d.remoteErr = d.reach(ctx)
 	var wrong *WrongClusterError
 	switch {
@@ -129,7 +142,11 @@ func (d *deregistration) managementAccess() []access {
 	ns := d.MgmtNamespace
 	wanted := secrets.access(ns, d.Name).each("get", "delete")
 	wanted = append(wanted, kubernetesClusters.access(ns, d.Name).each("get", "delete")...)
-	wanted = append(wanted, secrets.access(ns, snapshot.RelayRecordPrefix+d.Name).each("delete")...)
+	record := secrets.access(ns, snapshot.RelayRecordPrefix+d.Name)
+	wanted = append(wanted, record.each("delete")...)
+	if d.Store != nil && d.Force {
+		wanted = append(wanted, record.each("get", "patch")...)
+	}
 	for _, k := range discoveredKinds() {
 		wanted = append(wanted, kindResource(k).access(ns, "").each("list", "delete")...)
 	}
@@ -190,7 +207,7 @@ func (d *deregistration) reach(ctx context.Context) error {
 	}
 	if d.secret == nil {
 		if d.relayed() {
-			return errors.New("it is reached through its agent, which cannot remove its own permissions; name a context with --remote-context")
+			return errors.New("it is reached through its agent, and no context of it is named with --remote-context")
 		}
 		return errors.New("there is no stored credential for it; name a context with --remote-context")
 	}
@@ -230,19 +247,28 @@ func (d *deregistration) traces(ctx context.Context) bool {
 // run removes everything, the credentials first. What the next run has to know is recorded
 // before anything else, and for as long as something is left.
 func (d *deregistration) run(ctx context.Context) error {
-	err := d.begin(ctx)
-	if err == nil {
-		err = d.forget(ctx)
+	var err error
+	if byAgent(d) {
+		if d.remoteErr, err = (farewell{d}).run(ctx); err != nil {
+			var away *AgentAwayError
+			if errors.As(err, &away) {
+				return err
+			}
+			return fmt.Errorf("cluster %s: %w", d.Name, err)
+		}
+		d.report.note(fmt.Sprintf("namespace %s stays on the cluster: its agent may not delete it; run `kubectl delete namespace %s` there if nobody else uses it", d.RemoteNamespace, d.RemoteNamespace))
 	}
-	if err != nil {
-		return fmt.Errorf("cluster %s: deregistering: %w; run the command again", d.Name, err)
+	for _, step := range []func(context.Context) error{d.begin, debt{d}.owe, d.forget} {
+		if err := step(ctx); err != nil {
+			return fmt.Errorf("cluster %s: deregistering: %w; run the command again", d.Name, err)
+		}
 	}
 	err = d.remoteErr
 	if d.remote != nil {
 		d.notePolicies()
 		err = d.clean(ctx)
 	}
-	if err != nil && !d.Force {
+	if err != nil && !d.Force && d.remote != nil {
 		return fmt.Errorf("cluster %s: it is deregistered, but not clean: %w; run the command again with --remote-context", d.Name, err)
 	}
 	if err := d.settle(ctx, err); err != nil {
@@ -266,6 +292,9 @@ func (d *deregistration) forget(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if d.owes {
+		return nil
+	}
 	// No certificate of its agent counts any more.
 	change, err = d.management.delete(ctx, secrets, d.MgmtNamespace, snapshot.RelayRecordPrefix+d.Name)
 	d.report.add(change...)
@@ -282,7 +311,10 @@ func (d *deregistration) settle(ctx context.Context, why error) error {
 	}
 	d.elsewhere(ctx)
 	if why != nil {
-		return d.writeLeftovers(ctx, why)
+		owner, paid, err := debt{d}.owner(ctx)
+		if err != nil || !paid {
+			return cmp.Or(err, d.writeLeftovers(ctx, why, owner))
+		}
 	}
 	changes, err = d.management.delete(ctx, configMaps, d.MgmtNamespace, LeftoverName(d.Name))
 	if d.leftovers != nil {

@@ -191,6 +191,9 @@ func (r *via) checkInvited(ctx context.Context) error {
 		return &NameTakenError{Name: r.Name, Reason: fmt.Sprintf(
 			"it is reached with a credential; `meshctl cluster register %s --relay --remote-context ...` has it reached through its agent from then on", r.Name)}
 	}
+	if known != nil && known.Annotations[snapshot.LeavingAnnotation] != "" {
+		return leavesError(r.Name, r.MgmtNamespace)
+	}
 	if r.invitedUID, err = r.Relay.Store(r.management.clientset, r.plane).Enrolled(ctx, r.Name); err != nil {
 		return fmt.Errorf("cluster %s: %w", r.Name, err)
 	}

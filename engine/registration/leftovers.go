@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -86,7 +87,7 @@ func (d *deregistration) begin(ctx context.Context) error {
 		d.report.note(fmt.Sprintf("ConfigMap %s/%s recorded what is left on another cluster, which had the name %s earlier; "+
 			"these commands clean that one:\n%s\n", d.MgmtNamespace, was.GetName(), d.Name, commands))
 	}
-	_, err := d.record(ctx, inProgress)
+	_, err := d.record(ctx, inProgress, nil)
 	if apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		d.report.note(fmt.Sprintf("namespace %s of the management cluster is gone: if this run is interrupted, nothing records that", d.MgmtNamespace))
 		return nil
@@ -95,9 +96,10 @@ func (d *deregistration) begin(ctx context.Context) error {
 }
 
 // record writes what remains on the cluster, and why, into the management namespace.
-func (d *deregistration) record(ctx context.Context, why string) (Change, error) {
+// The record goes with owner, if there is one.
+func (d *deregistration) record(ctx context.Context, why string, owner *metav1.OwnerReference) (Change, error) {
 	name := LeftoverName(d.Name)
-	o := &object{resource: configMaps, namespace: d.MgmtNamespace, name: name}
+	o := &object{resource: configMaps, namespace: d.MgmtNamespace, name: name, owner: owner}
 	o.want = corev1ac.ConfigMap(name, d.MgmtNamespace).
 		WithLabels(map[string]string{cluster.ManagedByLabel: cluster.ManagedBy, LeftoverLabel: d.Name}).
 		WithAnnotations(map[string]string{cluster.UIDAnnotation: d.uid(), NamespaceAnnotation: d.RemoteNamespace}).
@@ -108,10 +110,10 @@ func (d *deregistration) record(ctx context.Context, why string) (Change, error)
 	return d.management.apply(ctx, o)
 }
 
-// writeLeftovers records for good what remains on the cluster, and why.
-func (d *deregistration) writeLeftovers(ctx context.Context, why error) error {
+// writeLeftovers records for good what remains on the cluster, and why. The record goes with owner, if there is one.
+func (d *deregistration) writeLeftovers(ctx context.Context, why error, owner *metav1.OwnerReference) error {
 	d.report.Leftovers = d.commands()
-	change, err := d.record(ctx, why.Error())
+	change, err := d.record(ctx, why.Error(), owner)
 	if err != nil {
 		return err
 	}
@@ -119,8 +121,12 @@ func (d *deregistration) writeLeftovers(ctx context.Context, why error) error {
 		change.Action = Created // by begin
 	}
 	d.report.add(change)
+	later := ""
+	if owner != nil {
+		later = "; its agent does it when it comes back and dials `meshctl serve`, which keeps what it knows of its certificate until then"
+	}
 	d.report.note(fmt.Sprintf("the cluster was not cleaned: %s; ConfigMap %s/%s contains the commands that clean it, "+
-		"and `meshctl cluster deregister %s --remote-context ...` does it, too", why, d.MgmtNamespace, LeftoverName(d.Name), d.Name))
+		"and `meshctl cluster deregister %s --remote-context ...` does it, too%s", why, d.MgmtNamespace, LeftoverName(d.Name), d.Name, later))
 	return nil
 }
 

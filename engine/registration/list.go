@@ -118,7 +118,7 @@ func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
 	if err != nil {
 		return nil, err
 	}
-	agents, err := connections(ctx, s, o.MgmtNamespace)
+	agents, leaving, err := connections(ctx, s, o.MgmtNamespace)
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +132,9 @@ func List(ctx context.Context, o ListOptions) ([]ClusterStatus, error) {
 			out[i].Meshes = meshes[name]
 			out[i].addServeMessage(messages[name])
 			out[i].addServeReport(reports[name])
+			if departure, leaves := leaving[name]; leaves {
+				out[i].addDeparture(departure)
+			}
 			return nil
 		})
 	}

@@ -255,6 +255,9 @@ func (r *registration) checkTaken(ctx context.Context) error {
 		switch {
 		case kc.Name == r.Name:
 			known = uid
+			if kc.Annotations[snapshot.LeavingAnnotation] != "" {
+				return leavesError(r.Name, r.MgmtNamespace)
+			}
 			r.lifetime = cluster.ParseLifetime(kc.Annotations[cluster.LifetimeAnnotation])
 			if ns := kc.Status.Namespace; ns != "" && ns != r.RemoteNamespace && ns != r.former.namespace && uid == string(r.remote.uid) {
 				return &NameTakenError{Name: r.Name, Reason: fmt.Sprintf(

@@ -163,7 +163,11 @@ func (r *registration) writeIdentity(ctx context.Context) error {
 
 func (r *registration) writeRemote(ctx context.Context) error {
 	for _, o := range r.remoteObjects() {
+		o.owner = r.via.owner
 		if err := r.apply(ctx, r.remote, o); err != nil {
+			return err
+		}
+		if err := r.via.own(ctx, o); err != nil {
 			return err
 		}
 	}

@@ -55,6 +55,11 @@ type RelayStore interface {
 	Approve(ctx context.Context, agent snapshot.RelayWaiting) error
 	// Revoke ends all certificates of the agent of a cluster, and its token.
 	Revoke(ctx context.Context, cluster string) error
+	// Owe notes that what is in a cluster stays there, because its agent is away while it is deregistered: the agent is to remove it when
+	// it comes back. It is false if no agent has a certificate with which it could.
+	Owe(ctx context.Context, cluster string) (owes bool, err error)
+	// Forgive notes that a cluster is registered again, so that what is there is wanted.
+	Forgive(ctx context.Context, cluster string) error
 }
 
 // via is a registration as far as it is about the agent that dials. Every registration has one.
@@ -72,6 +77,8 @@ type via struct {
 	wasRelayed bool
 	// invitedUID is that of a cluster that cannot be reached from here; empty if it is not known.
 	invitedUID string
+	// owner is what the agent removes at the end, and with it all that registration made; nil before it is written.
+	owner *metav1.OwnerReference
 }
 
 // RelayRoleName is the ClusterRoleBinding, and the Roles, of an agent that speaks for its cluster.
@@ -222,7 +229,12 @@ func (r *via) relayArgs() []string {
 
 // relayLeftovers are the objects of a relay in an agent's cluster beside its ClusterRole and Deployment, in the order in which they go.
 func relayLeftovers(planeID, namespace string) []*object {
-	out := []*object{{resource: clusterRoleBindings, name: RelayRoleName(planeID)}}
+	leave := snapshot.RelayLeaveName(planeID)
+	out := []*object{
+		{resource: clusterRoleBindings, name: RelayRoleName(planeID)},
+		// The agent has ended by now: what is owned goes with it.
+		{resource: clusterRoleBindings, name: leave}, {resource: clusterRoles, name: leave},
+	}
 	for _, name := range []string{snapshot.RelayTokenSecret, snapshot.RelayClientSecret, snapshot.RelayRootSecret} {
 		out = append(out, &object{resource: secrets, namespace: namespace, name: name})
 	}

@@ -30,6 +30,7 @@ type agents struct {
 	mu   sync.Mutex
 	made int
 	uid  string
+	owes bool
 }
 
 func (a *agents) Invite(_ context.Context, cluster, uid string, lasts time.Duration) (string, []byte, error) {
@@ -51,6 +52,21 @@ func (a *agents) Revoke(context.Context, string) error { return a.enroll("") }
 
 func (a *agents) Approve(_ context.Context, agent snapshot.RelayWaiting) error {
 	return a.enroll(agent.UID)
+}
+
+// Owe and Forgive implement registration.RelayStore.
+func (a *agents) Owe(context.Context, string) (bool, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.owes = a.uid != ""
+	return a.owes, nil
+}
+
+func (a *agents) Forgive(context.Context, string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.owes = false
+	return nil
 }
 
 func (a *agents) enroll(uid string) error {
@@ -167,6 +183,7 @@ func TestRegisterRelay(t *testing.T) {
 	require.NoError(t, err)
 	_, err = registration.Deregister(t.Context(), registration.DeregisterOptions{Name: "cluster-2", MgmtConfig: management})
 	require.ErrorContains(t, err, "it is reached through its agent")
+	removable(t, remote, id)
 	gone, err := registration.Deregister(t.Context(), registration.DeregisterOptions{Name: "cluster-2", MgmtConfig: management, RemoteConfig: remote})
 	require.NoError(t, err)
 	assert.Empty(t, gone.Leftovers)
@@ -384,7 +401,8 @@ func TestInvite(t *testing.T) {
 		Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management, Agent: options.Agent, Relay: store.relay(),
 	})
 	require.NoError(t, err)
-	assert.Equal(t, there, names(inventory(t, remote)), "nothing was missing")
+	leave := registration.AgentName(planeID(t, management, "gloo-mesh")) + "-leave"
+	assert.ElementsMatch(t, append(there, "ClusterRole /"+leave, "ClusterRoleBinding /"+leave), names(inventory(t, remote)), "nothing was missing but an owner, which has no UID before it is there")
 
 	options.Name, options.Relay.OwnPKI = "own", true
 	own, err := registration.Invite(t.Context(), options)

@@ -80,6 +80,9 @@ func (r *via) checkMove() error {
 // writeInvitation makes a token for the agent, unless it has a certificate.
 func (r *via) writeInvitation(ctx context.Context) error {
 	if r.enrolled {
+		if err := r.Relay.Store(r.management.clientset, r.plane).Forgive(ctx, r.Name); err != nil {
+			return fmt.Errorf("%s: cluster %s: %w", r.management.label, r.Name, err)
+		}
 		return nil
 	}
 	return r.invite(ctx, string(r.remote.uid))
@@ -175,7 +178,11 @@ func (r *via) removeRelay(ctx context.Context) error {
 	if !r.wasRelayed {
 		return nil
 	}
-	if err := r.deleteAll(ctx, r.relayEnds()); err != nil {
+	err := r.disown(ctx)
+	if err == nil {
+		err = r.deleteAll(ctx, r.relayEnds())
+	}
+	if err != nil {
 		return fmt.Errorf("cluster %s: it is registered, and its agent may still speak for it: %w; run the command again", r.Name, err)
 	}
 	changes, err := removeRelayOutput(ctx, r.remote, r.RemoteNamespace)
@@ -273,6 +280,9 @@ func (r *via) relayAccess(ctx context.Context) ([]access, error) {
 	}
 	if r.wasRelayed {
 		remove(r.relayEnds())
+		for _, of := range []resource{roles, roleBindings} {
+			wanted = append(wanted, of.access(r.RemoteNamespace, moreName(r.plane.ID)).each("patch")...)
+		}
 		wanted = append(wanted, configMaps.access(r.RemoteNamespace, "").each("list", "delete")...)
 	}
 	if !r.relayed() {
@@ -286,6 +296,11 @@ func (r *via) relayAccess(ctx context.Context) ([]access, error) {
 	for _, name := range []string{snapshot.RelayRootSecret, snapshot.RelayTokenSecret} {
 		wanted = append(wanted, applyVerbs(secrets.access(r.RemoteNamespace, name))...)
 	}
+	leave, err := r.remote.grantAccess(ctx, clusterRoles.access("", snapshot.RelayLeaveName(r.plane.ID)), ruleAccesses(leaveRules(r.plane.ID)))
+	if err != nil {
+		return nil, err
+	}
+	wanted = append(wanted, leave...)
 	for namespace, rules := range r.relayNamespaces() {
 		granted := ruleAccesses(rules)
 		for i := range granted {

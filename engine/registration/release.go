@@ -104,7 +104,7 @@ var credentialCodes = []snapshot.Code{snapshot.CredentialNotRenewed, snapshot.Se
 func messageIn(status *multiclusterv1alpha1.ClusterStatus) serveMessage {
 	out := serveMessage{message: status.Message}
 	for _, r := range status.Reasons {
-		out.reasons = append(out.reasons, snapshot.Reason{Code: snapshot.Code(r.Code), What: r.What, Hint: r.Hint, ReleaseCode: r.ReleaseCode})
+		out.reasons = append(out.reasons, snapshot.Reason{Code: snapshot.Code(r.Code), Cause: snapshot.Code(r.Cause), What: r.What, Hint: r.Hint, ReleaseCode: r.ReleaseCode})
 	}
 	return out
 }

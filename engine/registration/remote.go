@@ -33,7 +33,10 @@ func (r *registration) labels() map[string]string {
 // remoteObjects are what a registration has on its cluster beside the
 // namespace, in the order in which they are written.
 func (r *registration) remoteObjects() []*object {
-	if r.via.relayed() {
+	switch {
+	case r.via.relayed() && r.remote != nil:
+		return append(r.via.leaveObjects(), r.via.relayObjects()...)
+	case r.via.relayed(): // the UID of an owner is not known before it is there
 		return r.via.relayObjects()
 	}
 	labels := r.labels()
