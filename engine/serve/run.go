@@ -96,6 +96,8 @@ type worker struct {
 	runnables *runnables
 	// verifier compares what agents report.
 	verifier *verifier
+	// leaver follows clusters that leave.
+	leaver *leaver
 	// agents serves those that dial, until ctx ends; it does nothing where there is no relay.
 	agents func(ctx context.Context)
 }
@@ -175,7 +177,9 @@ func newWorker(o Options, id string, f *fence, m *metrics) (*worker, error) {
 	w.loop = newLoop(w.clusters.Source, w.sink, m, why, o.Log)
 	w.runnables = newRunnables(o, id, w)
 	w.verifier = &verifier{state: func() *snapshot.State { return w.loop.state.Load() }, verify: w.verify, wake: make(chan struct{}, 1)}
-	w.clusters.runnables, w.loop.translated = w.runnables, func() { w.runnables.notify(); w.verifier.notify(); w.timeline.notify(); w.states.notify() }
+	w.leaver = newLeaver(w.loop.state.Load, w.clusters.Source.Link, func() *hub.Hub { return w.clusters.hub })
+	w.clusters.runnables = w.runnables
+	w.loop.translated = func() { w.runnables.notify(); w.verifier.notify(); w.timeline.notify(); w.leaver.notify(); w.states.notify() }
 	if w.loop.home, err = newHome(o.Management, o.Namespace); err != nil {
 		return nil, err
 	}
@@ -236,6 +240,7 @@ func (w *worker) run(ctx context.Context) error {
 	group.Go(func() error { w.runnables.run(ctx); return nil })
 	group.Go(func() error { w.agents(ctx); return nil })
 	group.Go(func() error { w.verifier.run(ctx); return nil })
+	group.Go(func() error { w.leaver.run(ctx); return nil })
 
 	ended := make(chan error, 1)
 	go func() { ended <- group.Wait() }()
@@ -263,8 +268,9 @@ func (w *worker) reportFailures(ctx context.Context) {
 		case <-w.sink.FailuresChanged():
 		case <-w.clusters.refusedChanged:
 		case <-w.renewer.Changed():
+		case <-w.leaver.changed:
 		}
-		w.clusters.setFailures(slices.Concat(w.sink.Failures(), w.notRenewed()))
+		w.clusters.setFailures(slices.Concat(w.sink.Failures(), w.notRenewed(), w.leaver.failures()))
 	}
 }
 
