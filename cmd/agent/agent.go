@@ -174,7 +174,16 @@ func agentRun(ctx context.Context, opts *Options) error {
 		OnListen: func(address string) { log.Info("serving metrics and health", "address", "http://"+address) },
 	}
 	if opts.RelayServer != "" { // two processes must not speak for one cluster
-		options.Leading = func(ctx context.Context) error { return relayRun(ctx, config, opts, log, watched) }
+		var end context.CancelFunc
+		ctx, end = context.WithCancel(ctx)
+		defer end()
+		options.Leading = func(ctx context.Context) error {
+			left, err := relayRun(ctx, config, opts, log, watched)
+			if left {
+				end()
+			}
+			return err
+		}
 	}
 	return agent.Run(ctx, options)
 }

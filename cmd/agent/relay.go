@@ -22,31 +22,35 @@ import (
 const enrollFirst, enrollMost = time.Second, time.Minute
 
 // relayRun speaks for the cluster until ctx ends.
-func relayRun(ctx context.Context, config *rest.Config, opts *Options, log *slog.Logger, watched *relayed) error {
+// It reports whether the cluster is deregistered, and the agent has removed itself.
+func relayRun(ctx context.Context, config *rest.Config, opts *Options, log *slog.Logger, watched *relayed) (left bool, err error) {
 	client, err := kube.NewClientset(kube.Unlimited(config))
 	if err != nil {
-		return fmt.Errorf("the agent's API server: %w", err)
+		return false, fmt.Errorf("the agent's API server: %w", err)
 	}
 	keeper := &enroll.Keeper{Client: client, Namespace: opts.Namespace, Cluster: opts.RelayCluster, Plane: opts.RelayPlane, ServerName: opts.RelayName, Log: log, Now: time.Now}
 	uid, ok := enrolled(ctx, client, keeper, opts, watched)
 	if !ok {
-		return nil
+		return false, nil
 	}
 	agent, err := relay.New(relay.Options{
 		Cluster: keeper.Cluster, UID: uid, Plane: snapshot.Plane{Namespace: opts.PlaneNamespace, ID: keeper.Plane}, Config: config, Hub: opts.RelayServer,
 		Dial:    []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(keeper.TLS()))},
 		TLS:     keeper.TLS,
 		Version: opts.Version, Log: log, Disk: relay.ConfigMaps{Client: client, Namespace: opts.Namespace},
+		Home: relay.Registered{Client: client, Namespace: opts.Namespace, Plane: keeper.Plane},
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	watched.runs(agent, keeper)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	var group sync.WaitGroup
 	group.Go(func() { keeper.Run(ctx) })
-	group.Go(func() { agent.Run(ctx) })
+	group.Go(func() { agent.Run(ctx); end() })
 	group.Wait()
-	return nil
+	return agent.Left(), nil
 }
 
 // enrolled waits until the agent has a certificate, and returns the UID of its cluster; false if ctx has ended.

@@ -99,7 +99,8 @@ func (w *hubWorld) agent(cluster *rest.Config, change ...func(*Options)) *sandbo
 		f(opts)
 	}
 	w.run(func(ctx context.Context) {
-		assert.NoError(w.t, relayRun(ctx, cluster, opts, slog.New(slog.NewTextHandler(log, nil)), &relayed{}))
+		_, err := relayRun(ctx, cluster, opts, slog.New(slog.NewTextHandler(log, nil)), &relayed{})
+		assert.NoError(w.t, err)
 	})
 	return log
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
+	"github.com/meshctl/meshctl/cmd/agent"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/interview"
 	"github.com/meshctl/meshctl/engine/explain"
@@ -48,10 +49,17 @@ Without --remote-context, the stored credential is used. It can remove the
 objects that meshctl wrote, but not its own permissions; this requires your
 permissions.
 
-A cluster that is reached through its agent has no stored credential, and needs
---remote-context. With --force instead, serve does not hear the agent any more,
-and the agent keeps what stands there, also what protects, until somebody runs
-the commands that are printed.
+A cluster that is reached through its agent needs no --remote-context: its
+registration is marked, meshctl serve removes what it wrote there, and then has
+the agent remove itself with all that registration made for it. The command
+waits for that, and removes the registration. If it is interrupted, run it
+again: it goes on. "meshctl cluster list" shows how far it is. The namespace of
+the agent stays. So do its account and permissions if the cluster was invited,
+or registered by an earlier version; the commands that remove them are printed.
+
+If its agent is away, the command says since when, and changes nothing. With
+--force, what stands there stays, also what protects. An agent that comes back
+later with its certificate is told to remove it, and may do nothing else.
 
 If the cluster cannot be reached or cleaned, the command fails and changes
 nothing. With --force, the cluster is deregistered anyway. What remains on it
@@ -66,6 +74,9 @@ func newCmdDeregister(f *cmdutil.Factory, runF func(context.Context, *Deregister
 		Long:  deregisterLong,
 		Example: `  # Deregister a cluster
   meshctl cluster deregister cluster-2 --remote-context cluster-2 --mgmt-context cluster-1
+
+  # Deregister a cluster that is reached through its agent
+  meshctl cluster deregister cluster-3
 
   # Deregister a cluster that no longer exists
   meshctl cluster deregister cluster-2 --force --yes`,
@@ -89,7 +100,7 @@ func newCmdDeregister(f *cmdutil.Factory, runF func(context.Context, *Deregister
 	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatJSON, cmdutil.FormatYAML)
 	opts.Output.Prints(cmdutil.Form{Value: registration.Report{}})
 	flags := cmd.Flags()
-	flags.StringVar(&opts.RemoteContext, "remote-context", "", "`context` of the cluster (default: the stored credential is used)")
+	flags.StringVar(&opts.RemoteContext, "remote-context", "", "`context` of the cluster (default: the stored credential, or its agent)")
 	flags.StringVar(&opts.RemoteNamespace, "remote-namespace", "", "`namespace` of meshctl's ServiceAccount on the cluster (default: as registered)")
 	flags.BoolVar(&opts.Force, "force", false, "deregister the cluster even if it cannot be cleaned")
 	flags.BoolVar(&opts.Yes, "yes", false, "do not ask")
@@ -105,22 +116,22 @@ func deregisterRun(ctx context.Context, opts *DeregisterOptions) error {
 	options := registration.DeregisterOptions{
 		Name: opts.Name, MgmtConfig: mgmt, MgmtContext: opts.context, MgmtNamespace: opts.namespace,
 		RemoteContext: opts.RemoteContext, RemoteNamespace: opts.RemoteNamespace,
-		Force: opts.Force, UserAgent: opts.userAgent(),
+		Force: opts.Force, UserAgent: opts.userAgent(), Store: agent.RelayStore,
 		Progress: func(text string) { say(opts.Streams, "%s", text) },
 	}
-	where := "stored credential"
+	where := ""
 	if opts.RemoteContext != "" {
 		if options.RemoteConfig, err = opts.remote(opts.RemoteContext); err != nil {
 			return err
 		}
-		where = options.RemoteConfig.Host
+		where = " (" + options.RemoteConfig.Host + ")"
 	}
 	if !opts.Yes {
 		if agreed, err := opts.agree(ctx, mgmt); err != nil || !agreed {
 			return err
 		}
 	}
-	say(opts.Streams, "Deregistering cluster %s (%s) from the management plane in %s.", opts.Name, where, mgmt.Host)
+	say(opts.Streams, "Deregistering cluster %s%s from the management plane in %s.", opts.Name, where, mgmt.Host)
 	report, err := registration.Deregister(ctx, options)
 	// What was done before an error is still to be known.
 	if len(report.Changes) > 0 || err == nil {

@@ -41,7 +41,8 @@ answer does not delay the others.
 
 HEALTH is as seen from here, and one of: healthy; degraded (it answers, but see
 PROBLEM); denied (it rejects the credential); unreachable; invalid (the stored
-credential is broken or missing); leftover (deregistered with --force and not
+credential is broken or missing); leaving (its agent removes what is there, see
+"meshctl cluster deregister"); leftover (deregistered with --force and not
 cleaned yet); unregistered (a Secret with a kubeconfig that no KubernetesCluster
 names, so that it is not used); pending (its agent waits until "meshctl cluster
 approve" lets it in).
@@ -55,11 +56,11 @@ credential.
 If a cluster is reached through its agent (VIA relay), other columns are shown,
 with what serve stored: nobody else can ask such a cluster. STATE is awaited
 (the agent was never here), refused, lost, resync (what serve has is compared
-with the cluster), stuck (what is sent is not acknowledged) or connected; of a
-cluster that is dialled, it is HEALTH. LAG-UP and LAG-DOWN are for how long
-serve does not have what the agent reports, and the agent what serve sends.
-OBJECTS, AGENT and CERTIFICATE are how many objects were reported, the agent's
-version, and how long its certificate lasts.
+with the cluster), stuck (what is sent is not acknowledged), connected or
+leaving; of a cluster that is dialled, it is HEALTH. LAG-UP and LAG-DOWN are for
+how long serve does not have what the agent reports, and the agent what serve
+sends. OBJECTS, AGENT and CERTIFICATE are how many objects were reported, the
+agent's version, and how long its certificate lasts.
 
 With --watch, all clusters are asked again, and those are printed of which
 something else than a latency or an age has changed.`

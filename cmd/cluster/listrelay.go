@@ -47,8 +47,12 @@ func relayRow(status *registration.ClusterStatus, now time.Time) []string {
 	if c.Objects > 0 {
 		objects = strconv.FormatInt(c.Objects, 10)
 	}
+	state, since := strings.ToLower(string(c.State)), ageOf(c.Since, now)
+	if status.Health == snapshot.HealthLeaving {
+		state, since = string(status.Health), ageAt(status.Since, now)
+	}
 	return []string{
-		status.Name, strings.ToLower(string(c.Via)), strings.ToLower(string(c.State)), ageOf(c.Since, now), lag(c, c.UpBehindSince, now), lag(c, c.DownBehindSince, now),
+		status.Name, strings.ToLower(string(c.Via)), state, since, lag(c, c.UpBehindSince, now), lag(c, c.DownBehindSince, now),
 		objects, c.AgentVersion, certificate, meshNames(status), status.Reason,
 	}
 }

@@ -38,6 +38,7 @@ func TestRelayTable(t *testing.T) {
 		{Name: "cluster-4", Health: snapshot.HealthUnreachable, Connection: ended, Reason: "its agent has no connection"},
 		{Name: "cluster-5", Health: snapshot.HealthUnknown, Connection: &multiclusterv1alpha1.Connection{Via: multiclusterv1alpha1.ViaRelay, State: multiclusterv1alpha1.ConnectionStateAwaited}},
 		{Name: "cluster-6", Health: snapshot.HealthLeftover, Reason: "deregistered"},
+		{Name: "cluster-8", Health: snapshot.HealthLeaving, Since: &ago(4 * time.Minute).Time, Connection: connection(multiclusterv1alpha1.ConnectionStateConnected, 25*time.Hour), Reason: "12 objects are deleted"},
 		{Name: "cluster-7", Health: snapshot.HealthPending, Reason: "its agent waits for approval"},
 	}
 	var out bytes.Buffer
@@ -49,6 +50,7 @@ cluster-3   relay    stuck       2m      3m       2m         1234      v1.4.0   
 cluster-4   relay    lost        60m     -        -          1234      v1.4.0   expired       -              its agent has no connection
 cluster-5   relay    awaited     -       -        -          -         -        -             -              -
 cluster-6   -        leftover    -       -        -          -         -        -             -              deregistered
+cluster-8   relay    leaving     4m      <30s     <30s       1234      v1.4.0   6d            -              12 objects are deleted
 cluster-7   relay    pending     -       -        -          -         -        -             -              its agent waits for approval
 `, out.String())
 	raw, err := json.Marshal(list)

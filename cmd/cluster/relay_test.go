@@ -112,6 +112,12 @@ func (w *relayWorld) agent(log io.Writer, args ...string) (stop func()) {
 		_, err := sandboxtest.Clientset(w.t, w.remote).CoreV1().Secrets("gloo-mesh").Get(w.t.Context(), snapshot.RelayTokenSecret, metav1.GetOptions{})
 		return err
 	})
+	return w.startAgent(log, args...)
+}
+
+// startAgent starts the agent again, which has its certificate.
+func (w *relayWorld) startAgent(log io.Writer, args ...string) (stop func()) {
+	w.t.Helper()
 	cmd := agent.NewCmd(w.commandFactory(sandboxtest.As(w.t, w.remote, "gloo-mesh", w.agentName()), log), nil)
 	return w.run(cmd, append([]string{"--namespace", "gloo-mesh", "--health-bind=", "--relay-server", w.address, "--relay-name", "gloo-mesh-mgmt-server.gloo-mesh", "--mgmt-namespace", "gloo-mesh"}, args...)...)
 }

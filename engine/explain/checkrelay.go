@@ -38,6 +38,9 @@ func (k *checks) isRelayed(name string) bool {
 // relayed checks a cluster that is reached through its agent, by what the server knows of the connection.
 func (k *checks) relayed(found *CheckedCluster) CheckCategory {
 	c := CheckCategory{Title: "Cluster " + found.Name}
+	if k.leaving(&c, found) {
+		return c
+	}
 	failed := -1
 	at, reason := relayFailure(found)
 	if at == 0 {
@@ -69,6 +72,25 @@ func (k *checks) relayed(found *CheckedCluster) CheckCategory {
 		return i.Ref.Kind == snapshot.KubernetesCluster && i.Ref.Name == found.Name
 	})
 	return c
+}
+
+// leaving warns of a cluster that is deregistered through its agent. It reports whether the agent has gone, so that there is nothing else to
+// check.
+func (k *checks) leaving(c *CheckCategory, found *CheckedCluster) (left bool) {
+	if found.Health != snapshot.HealthLeaving {
+		return false
+	}
+	for i := range k.issues {
+		if issue := &k.issues[i]; issue.Code == snapshot.ClusterLeaving && issue.Ref.Name == found.Name {
+			k.taken[i] = true // it is said here
+		}
+	}
+	var r snapshot.Reason
+	if said := found.Reasons.Of(snapshot.ClusterLeaving); said != nil {
+		r = *said
+	}
+	c.warn("cluster-leaving/"+found.Name, "the cluster stays registered", "it leaves: "+r.What, r.Hint)
+	return r.Cause == snapshot.LeavingDone || r.Cause == snapshot.LeavingStays
 }
 
 // pending warns of an agent that waits for approval: nothing is wrong, and somebody has to decide.

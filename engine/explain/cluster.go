@@ -103,6 +103,9 @@ func (x *Index) cluster(c *snapshot.Cluster) *Cluster {
 
 // health says how a cluster is, and why.
 func (x *Index) health(name string) (snapshot.Health, string) {
+	if in := x.state.Input; in.Management.Leaves(name) {
+		return snapshot.HealthLeaving, leavingText(x.registration(name))
+	}
 	if o := outageOf(x, name); o != nil {
 		return o.Health, o.What
 	}
@@ -124,6 +127,18 @@ func (x *Index) health(name string) (snapshot.Health, string) {
 		return snapshot.HealthUnknown, "no server manages it yet; start one with: meshctl serve"
 	}
 	return snapshot.HealthUnknown, "it is not registered; only its discovered objects are known"
+}
+
+// leavingText is what a cluster that leaves waits for, as far as the server has said that.
+func leavingText(o *multiclusterv1alpha1.KubernetesCluster) string {
+	for _, s := range o.Status.Status {
+		for _, r := range s.Reasons {
+			if snapshot.Code(r.Code) == snapshot.ClusterLeaving {
+				return r.What
+			}
+		}
+	}
+	return "it is deregistered through its agent"
 }
 
 // factRows are what is known beside its objects.

@@ -168,6 +168,8 @@ func healthLevel(h snapshot.Health) Level {
 		return OK
 	case snapshot.HealthUnknown:
 		return Info
+	case snapshot.HealthLeaving:
+		return Warning
 	}
 	return Error
 }
