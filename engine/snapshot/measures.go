@@ -35,13 +35,16 @@ const (
 	// NoCluster and NoRoute are requests for which a proxy had no cluster, or no route.
 	NoCluster
 	NoRoute
+	// Forbidden are those of Answered4xx that were answered with 403, and calls of gRPC with its status 7, PERMISSION_DENIED: by access
+	// policies or by applications, which callers cannot tell apart.
+	Forbidden
 	// Latency is no counter but a histogram of the time until the answer, in milliseconds. It is the last measure.
 	Latency
 )
 
 var measureNames = [...]string{
 	"1xx", "2xx", "3xx", "4xx", "5xx", "none", "retries", "timeout", "reset", "overflow", "connect", "no_healthy", "tls",
-	"connections", "sent_bytes", "received_bytes", "allowed", "denied", "shadow_denied", "no_cluster", "no_route", "latency",
+	"connections", "sent_bytes", "received_bytes", "allowed", "denied", "shadow_denied", "no_cluster", "no_route", "403", "latency",
 }
 
 // String is the name of the measure in JSON and metrics, such as "2xx".
@@ -88,7 +91,7 @@ type OwnCount struct {
 	// Target is what was called; its port is 0 if the number does not name it.
 	Target  ProxyTarget
 	Measure Measure
-	// Failure is the reason of the failure that it counts as well, if Failed.
-	Failure Measure
-	Failed  bool
+	// Failure is the reason of the failure that it counts as well, if Failed. Forbidden: it is of that, too.
+	Failure           Measure
+	Failed, Forbidden bool
 }

@@ -142,9 +142,9 @@ func parseQuery(v url.Values) (traffic.Query, error) {
 	switch q.By {
 	case "":
 		q.By = traffic.ByDestination
-	case traffic.ByDestination, traffic.ByWorkload, traffic.ByEdge:
+	case traffic.ByDestination, traffic.ByWorkload, traffic.ByEdge, traffic.ByAll:
 	default:
-		return q, fmt.Errorf("by %q: want %s, %s or %s", q.By, traffic.ByDestination, traffic.ByWorkload, traffic.ByEdge)
+		return q, fmt.Errorf("by %q: want %s, %s, %s or %s", q.By, traffic.ByDestination, traffic.ByWorkload, traffic.ByEdge, traffic.ByAll)
 	}
 	if q.Sort != "" && !slices.Contains(traffic.Sorts, q.Sort) {
 		return q, fmt.Errorf("sort %q: want one of %s", q.Sort, strings.Join(traffic.Sorts, ", "))

@@ -109,6 +109,9 @@ func (r *Reading) take(s *sample, names *snapshot.ProxyStats) {
 		return
 	}
 	v[of.Measure] += uint64(s.value)
+	if of.Forbidden {
+		v[snapshot.Forbidden] += uint64(s.value)
+	}
 	if of.Failed {
 		v[of.Failure] += uint64(s.value)
 	}
@@ -129,8 +132,12 @@ func (r *Reading) takeCluster(family string, s *sample, names *snapshot.ProxySta
 		of = snapshot.Latency
 	case family == "upstream_rq", family == "upstream_rq_xx":
 		class := first(s, "response_code_class", "envoy_response_code_class")
+		if class == "" && first(s, "response_code", "envoy_response_code") == "403" {
+			of = snapshot.Forbidden
+			break
+		}
 		if class == "" || class[0] < '1' || class[0] > '5' {
-			return // by code, which repeats it
+			return // by another code, which repeats it
 		}
 		of = snapshot.Answered1xx + snapshot.Measure(class[0]-'1')
 	default:

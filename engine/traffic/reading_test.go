@@ -94,6 +94,8 @@ func TestRead(t *testing.T) {
 		"tags of Istio's configuration": {`# TYPE envoy_cluster_upstream_rq counter
 envoy_cluster_upstream_rq{cluster_name="outbound|9080|v1|cart.shop.svc.cluster.local",response_code="200"} 35
 envoy_cluster_upstream_rq{cluster_name="outbound|9080|v1|cart.shop.svc.cluster.local",response_code_class="2xx"} 35
+envoy_cluster_upstream_rq{cluster_name="outbound|9080|v1|cart.shop.svc.cluster.local",response_code_class="4xx"} 6
+envoy_cluster_upstream_rq{cluster_name="outbound|9080|v1|cart.shop.svc.cluster.local",response_code="403"} 5
 envoy_cluster_upstream_rq{cluster_name="outbound|9080|v1|cart.shop.svc.cluster.local",response_code_class="5xx"} 4
 envoy_cluster_internal_upstream_rq{cluster_name="outbound|9080|v1|cart.shop.svc.cluster.local",response_code_class="2xx"} 35
 envoy_cluster_external_upstream_rq{cluster_name="outbound|9080|v1|cart.shop.svc.cluster.local",response_code_class="2xx"} 35
@@ -123,17 +125,21 @@ envoy_cluster_upstream_rq{cluster_name="xds-grpc",response_code_class="2xx"} 1
 envoy_cluster_upstream_cx_total{cluster_name="outbound_.9080_._.cart.shop.svc.cluster.local"} 40
 envoy_cluster_upstream_cx_total{cluster_name="PassthroughCluster"} 2
 `, map[string]string{
-			"cart.shop.svc.cluster.local:9080 v1": "2xx 35, 5xx 4, retries 7, timeout 2, reset 3, overflow 4, connect 5, no_healthy 6, tls 8, <=1ms 2, <=10ms 28, more 9",
+			"cart.shop.svc.cluster.local:9080 v1": "2xx 35, 4xx 6, 5xx 4, retries 7, timeout 2, reset 3, overflow 4, connect 5, no_healthy 6, tls 8, 403 5, <=1ms 2, <=10ms 28, more 9",
 			"serves":                              "2xx 12, allowed 12, denied 3, shadow_denied 2, no_route 9",
 			":0 ":                                 "connections 2",
 		}},
 		"Envoy's own tags": {`envoy_cluster_upstream_rq_xx{envoy_response_code_class="2",envoy_cluster_name="outbound|80||a.b.svc.cluster.local;"} 3 1800000000000
 envoy_cluster_upstream_rq{envoy_response_code="200",envoy_cluster_name="outbound|80||a.b.svc.cluster.local;"} 3
+envoy_cluster_upstream_rq_xx{envoy_response_code_class="4",envoy_cluster_name="outbound|80||a.b.svc.cluster.local;"} 2
+envoy_cluster_upstream_rq{envoy_response_code="403",envoy_cluster_name="outbound|80||a.b.svc.cluster.local;"} 2
 envoy_http_rbac_denied{envoy_http_conn_manager_prefix="inbound"} 1
-`, map[string]string{"a.b.svc.cluster.local:80 ": "2xx 3", "serves": "denied 1"}},
+`, map[string]string{"a.b.svc.cluster.local:80 ": "2xx 3, 4xx 2, 403 2", "serves": "denied 1"}},
 		"Istio's own proxy takes the place of its clusters": {`istio_build{component="proxy",tag="1.31.1"} 1
 istio_requests_total{reporter="source",destination_service="a.b.svc.cluster.local",response_code="200",response_flags="-"} 5
 istio_requests_total{reporter="source",destination_service="a.b.svc.cluster.local",response_code="503",response_flags="UF,URX"} 2
+istio_requests_total{reporter="source",destination_service="a.b.svc.cluster.local",response_code="403",response_flags="-"} 3
+istio_requests_total{reporter="source",destination_service="a.b.svc.cluster.local",response_code="200",grpc_response_status="7",response_flags="-"} 4
 istio_requests_total{reporter="source",destination_service="a.b.svc.cluster.local",response_code="0",response_flags="DC"} 1
 istio_requests_total{reporter="destination",destination_service="c.b.svc.cluster.local",response_code="200",response_flags="-"} 9
 istio_requests_total{reporter="waypoint",destination_service="c.b.svc.cluster.local",response_code="200",response_flags="-"} 9
@@ -147,7 +153,7 @@ istio_tcp_connections_opened_total{reporter="source",destination_service="a.b.sv
 envoy_cluster_upstream_rq{cluster_name="outbound|80||a.b.svc.cluster.local",response_code_class="2xx"} 5
 envoy_http_rbac{authz_enforce_result="denied",http_conn_manager_prefix="inbound_0.0.0.0_9080"} 3
 `, map[string]string{
-			"a.b.svc.cluster.local:0 ": "2xx 5, 5xx 2, none 1, connect 2, connections 2, sent_bytes 60, received_bytes 70, <=1ms 6, more 1",
+			"a.b.svc.cluster.local:0 ": "2xx 9, 4xx 3, 5xx 2, none 1, connect 2, connections 2, sent_bytes 60, received_bytes 70, 403 7, <=1ms 6, more 1",
 			"serves":                   "2xx 9, denied 3",
 		}},
 	} {

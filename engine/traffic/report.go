@@ -78,6 +78,8 @@ type Row struct {
 	Detail string `json:"detail,omitempty"`
 	// Doors are those by which the numbers came in: scrape, agent or prometheus. None without numbers.
 	Doors []Door `json:"doors,omitempty"`
+	// Trend are the requests of each minute of the window, the oldest first; none where the window is shorter than one.
+	Trend []uint64 `json:"trend,omitempty"`
 	Numbers
 }
 
@@ -86,7 +88,7 @@ type Numbers struct {
 	Requests uint64 `json:"requests"`
 	// PerSecond is the rate of requests.
 	PerSecond float64 `json:"perSecond"`
-	// Success is the share of requests that were answered with less than 500, in percent; none without requests.
+	// Success is the share of requests that were answered with less than 500, and not refused, in percent; none without requests.
 	Success *float64 `json:"success,omitempty"`
 	// P50, P95 and P99 are the upper ends of the buckets in which these shares of the answers lie, in milliseconds; 3600000 is more than
 	// 30000. None without answers.
@@ -96,6 +98,8 @@ type Numbers struct {
 	// Answers are requests by the class of their answer, none without one; Failures are those of connections and requests by their reason.
 	Answers  map[string]uint64 `json:"answers,omitempty"`
 	Failures map[string]uint64 `json:"failures,omitempty"`
+	// Refused are requests that were answered with 403, or with PERMISSION_DENIED by gRPC: by access policies or by applications.
+	Refused uint64 `json:"refused,omitempty"`
 	// Retries are attempts after the first.
 	Retries uint64 `json:"retries,omitempty"`
 	// Connections are those that were opened; bytes are to and from what is called.
@@ -110,7 +114,7 @@ type Numbers struct {
 
 func numbersOf(v *Values, seconds float64) Numbers {
 	n := Numbers{
-		Requests: v.Requests(), Retries: v.Of(snapshot.Retried), Connections: v.Of(snapshot.Connected), SentBytes: v.Of(snapshot.SentBytes),
+		Requests: v.Requests(), Refused: v.Of(snapshot.Forbidden), Retries: v.Of(snapshot.Retried), Connections: v.Of(snapshot.Connected), SentBytes: v.Of(snapshot.SentBytes),
 		ReceivedBytes: v.Of(snapshot.ReceivedBytes), Allowed: v.Of(snapshot.LetIn), Denied: v.Of(snapshot.Refused), ShadowDenied: v.Of(snapshot.ShadowRefused),
 	}
 	if seconds > 0 {

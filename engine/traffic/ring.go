@@ -175,34 +175,47 @@ func (r *Ring) Window(now time.Time, length time.Duration) (sums map[Key]*Values
 		if p.number < first || p.number > numberOf(now) {
 			continue
 		}
-		for data := p.data; len(data) > 0; {
-			id, n := binary.Uvarint(data)
-			count := data[n]
-			data = data[n+1:]
+		p.each(func(id uint64, measure byte, value uint64) {
 			v := byID[id]
 			if v == nil {
-				e := &r.edges[id]
-				for e.folded {
-					e = &r.edges[e.into]
-				}
-				if v = sums[e.key]; v == nil {
+				key := r.keyOf(id)
+				if v = sums[key]; v == nil {
 					v = &Values{}
-					sums[e.key] = v
+					sums[key] = v
 				}
 				byID[id] = v
 			}
-			for range count {
-				value, n := binary.Uvarint(data[1:])
-				v[data[0]] += value
-				data = data[n+1:]
-			}
-		}
+			v[measure] += value
+		})
 	}
 	from = time.Unix(first*int64(Point/time.Second), 0)
 	if from.Before(r.since) {
 		from = r.since
 	}
 	return sums, from
+}
+
+// each calls a function with all numbers of a point.
+func (p *point) each(do func(id uint64, measure byte, value uint64)) {
+	for data := p.data; len(data) > 0; {
+		id, n := binary.Uvarint(data)
+		count := data[n]
+		data = data[n+1:]
+		for range count {
+			value, n := binary.Uvarint(data[1:])
+			do(id, data[0], value)
+			data = data[n+1:]
+		}
+	}
+}
+
+// keyOf is the edge that has the numbers of an id.
+func (r *Ring) keyOf(id uint64) Key {
+	e := &r.edges[id]
+	for e.folded {
+		e = &r.edges[e.into]
+	}
+	return e.key
 }
 
 // Totals calls a function with each edge and its sums since it was first seen. An edge of which nothing came for 15 minutes is forgotten.

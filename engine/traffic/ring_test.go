@@ -147,3 +147,45 @@ func BenchmarkRing(b *testing.B) {
 		ring.Window(now, traffic.Kept)
 	}
 }
+
+// TestTrend: the requests of each minute are those of the window, wherever its edges were folded.
+func TestTrend(t *testing.T) {
+	t.Parallel()
+	state := translated()
+	context, services := &traffic.Context{State: state, Survey: traffic.Look(state)}, state.Plan.Destinations.Slice()
+	for seed := range uint64(50) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		ring, now := traffic.NewRing(start, 5), start
+		for range 200 {
+			now = now.Add(time.Duration(r.IntN(20)) * time.Second)
+			from, to := state.Plan.Workloads[r.IntN(len(state.Plan.Workloads))], services[r.IntN(len(services))]
+			came := traffic.Values{}
+			came[snapshot.Answered2xx], came[snapshot.Retried] = r.Uint64N(10), r.Uint64N(10)
+			ring.Add(now, traffic.Key{From: snapshot.RefOf(snapshot.Workload, from), To: to.Ref, Port: 80}, &came)
+		}
+		for _, window := range []time.Duration{time.Minute, 5 * time.Minute, traffic.Kept} {
+			report := ring.Report(now, context, traffic.Query{By: traffic.ByAll, Window: window})
+			ofEdges, ofServices := uint64(0), uint64(0)
+			for _, row := range report.Rows {
+				sum := uint64(0)
+				for _, n := range row.Trend {
+					sum += n
+				}
+				require.Equal(t, row.Requests, sum, "seed %d, %s: %+v", seed, window, row)
+				if row.Requests > 0 {
+					require.Len(t, row.Trend, int(window/time.Minute))
+				}
+				if row.From != nil {
+					ofEdges += sum
+				} else if row.To.Ref.Kind == snapshot.Destination {
+					ofServices += sum
+				}
+			}
+			require.Equal(t, ofEdges, ofServices)
+		}
+		short := ring.Report(now, context, traffic.Query{By: traffic.ByEdge, Window: 30 * time.Second})
+		for _, row := range short.Rows {
+			require.Empty(t, row.Trend)
+		}
+	}
+}

@@ -19,6 +19,8 @@ const (
 	ByDestination By = "destinations"
 	ByWorkload    By = "workloads"
 	ByEdge        By = "edges"
+	// ByAll has the rows of all three, destinations first, then workloads and edges.
+	ByAll By = "all"
 )
 
 // Sorts are the orders of rows; the first is the default: what fails most comes first.
@@ -48,15 +50,19 @@ func (r *Ring) Report(now time.Time, c *Context, q Query) *Report {
 	for d := range c.State.Plan.Destinations.All() {
 		t.planned[d.Ref] = d
 	}
+	if q.Window >= time.Minute {
+		t.trends = r.trends(now, q.Window)
+	}
 	switch q.By {
 	case ByWorkload:
-		out.Rows = append(out.Rows, t.workloads()...)
+		out.Rows = sorted(t.workloads(), q.Sort)
 	case ByEdge:
-		out.Rows = append(out.Rows, t.edges()...)
+		out.Rows = sorted(t.edges(), q.Sort)
+	case ByAll:
+		out.Rows = slices.Concat(sorted(t.destinations(), q.Sort), sorted(t.workloads(), q.Sort), sorted(t.edges(), q.Sort))
 	default:
-		out.Rows = append(out.Rows, t.destinations()...)
+		out.Rows = sorted(t.destinations(), q.Sort)
 	}
-	sortRows(out.Rows, q.Sort)
 	return out
 }
 
@@ -66,6 +72,8 @@ type rows struct {
 	peers   Peers
 	covered map[snapshot.Ref]*coverage
 	sums    map[Key]*Values
+	// trends are the requests of each minute; nil for a shorter window.
+	trends  map[Key][]uint64
 	seconds float64
 	query   Query
 	planned map[snapshot.Ref]*snapshot.DestinationPlan
@@ -91,7 +99,7 @@ func (t *rows) edges() []Row {
 		}
 		out = append(out, Row{
 			From: &from, To: to, Port: key.Port, Subset: key.Subset, Via: t.via(key, from, to), State: HasNumbers, Doors: doors{key.Door}.list(),
-			Numbers: numbersOf(v, t.seconds),
+			Trend: t.trends[key], Numbers: numbersOf(v, t.seconds),
 		})
 	}
 	return out
@@ -113,7 +121,7 @@ func (t *rows) via(key Key, from, to Peer) string {
 
 // destinations are all that are called, or could be.
 func (t *rows) destinations() []Row {
-	byTo, through := map[snapshot.Ref]*Values{}, map[snapshot.Ref]doors{}
+	byTo, through, trends := map[snapshot.Ref]*Values{}, map[snapshot.Ref]doors{}, map[snapshot.Ref][]uint64{}
 	for key, v := range t.sums {
 		if from := t.peers.Of(key.From); key.Serves() || !called(from, t.query.From) {
 			continue
@@ -123,6 +131,7 @@ func (t *rows) destinations() []Row {
 		}
 		byTo[key.To].Add(v)
 		through[key.To] = append(through[key.To], key.Door)
+		trends[key.To] = sum(trends[key.To], t.trends[key])
 	}
 	for d := range t.State.Plan.Destinations.All() {
 		if byTo[d.Ref] == nil {
@@ -140,7 +149,7 @@ func (t *rows) destinations() []Row {
 		if !t.wants(to) || !called(to, t.query.To) {
 			continue
 		}
-		row := Row{To: to, State: HasNumbers, Doors: through[ref].list(), Numbers: numbersOf(v, t.seconds)}
+		row := Row{To: to, State: HasNumbers, Doors: through[ref].list(), Trend: trends[ref], Numbers: numbersOf(v, t.seconds)}
 		if *v == (Values{}) {
 			row.State, row.Reason, row.Detail = t.callersOf(ref)
 		}
@@ -197,7 +206,7 @@ func (t *rows) seenFrom(ref snapshot.Ref) map[string]bool {
 
 // workloads are all, with the requests that they get.
 func (t *rows) workloads() []Row {
-	calls, gets, through := map[snapshot.Ref]bool{}, map[snapshot.Ref]*Values{}, map[snapshot.Ref]doors{}
+	calls, gets, through, trends := map[snapshot.Ref]bool{}, map[snapshot.Ref]*Values{}, map[snapshot.Ref]doors{}, map[snapshot.Ref][]uint64{}
 	for key, v := range t.sums {
 		calls[key.From] = true
 		through[key.From] = append(through[key.From], key.Door)
@@ -209,6 +218,7 @@ func (t *rows) workloads() []Row {
 		}
 		gets[key.To].Add(v)
 		through[key.To] = append(through[key.To], key.Door)
+		trends[key.To] = sum(trends[key.To], t.trends[key])
 	}
 	var out []Row
 	for _, w := range t.State.Plan.Workloads {
@@ -218,7 +228,7 @@ func (t *rows) workloads() []Row {
 			continue
 		}
 		at, v := t.covered[ref], gets[ref]
-		row := Row{To: to, State: HasNumbers, Doors: through[ref].list()}
+		row := Row{To: to, State: HasNumbers, Doors: through[ref].list(), Trend: trends[ref]}
 		switch {
 		case v != nil:
 			row.Numbers = numbersOf(v, t.seconds)
@@ -245,6 +255,15 @@ type doors []Door
 func (d doors) list() []Door {
 	slices.Sort(d)
 	return slices.DeleteFunc(slices.Compact(d), func(door Door) bool { return door == "" })
+}
+
+// sorted are rows in an order; never nil.
+func sorted(rows []Row, by string) []Row {
+	if rows == nil {
+		return []Row{}
+	}
+	sortRows(rows, by)
+	return rows
 }
 
 // sortRows orders rows. Those without numbers come last, those without data before those without traffic.

@@ -11,7 +11,7 @@ import (
 // https://www.envoyproxy.io/docs/envoy/latest/configuration/upstream/cluster_manager/cluster_stats and
 // https://istio.io/latest/docs/reference/config/metrics/. The semicolon is part of the names of clusters in Istio's proxies
 // (pilot/pkg/networking/util, DelimitedStatsPrefix), and keeps internal. and external., which repeat them, out.
-const statsRead = `^cluster\.(outbound|inbound|PassthroughCluster|BlackHoleCluster).*;\.(upstream_rq_([1-5]xx|time|timeout|per_try_timeout|rx_reset|pending_overflow|retry)|` +
+const statsRead = `^cluster\.(outbound|inbound|PassthroughCluster|BlackHoleCluster).*;\.(upstream_rq_([1-5]xx|403|time|timeout|per_try_timeout|rx_reset|pending_overflow|retry)|` +
 	`upstream_cx_(total|connect_fail|none_healthy|rx_bytes_total|tx_bytes_total)|ssl\.(connection_error|fail_verify_error|fail_verify_san))$` +
 	`|^http\..*\.(no_cluster|no_route|rbac\..*)$|^server\.uptime$|istio_(build|requests_total|request_duration_milliseconds|tcp_)`
 
@@ -82,6 +82,7 @@ func ownCount(name string, label func(string) string) snapshot.OwnCount {
 	if code := label("response_code"); len(code) == 3 && code[0] >= '1' && code[0] <= '5' {
 		out.Measure = snapshot.Answered1xx + snapshot.Measure(code[0]-'1')
 	}
+	out.Forbidden = label("response_code") == "403" || label("grpc_response_status") == "7"
 	for flag := range strings.SplitSeq(label("response_flags"), ",") {
 		if of, failed := failures[flag]; failed {
 			out.Failure, out.Failed = of, true
