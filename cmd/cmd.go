@@ -30,6 +30,7 @@ func Main(args []string) int {
 	context.AfterFunc(ctx, stop)
 	f := cmdutil.NewFactory(cmdutil.System())
 	f.Demo.Find = func() (string, error) { return demo.Kubeconfig(ctx, demo.Options{}) }
+	f.Demo.Server = func() string { return demo.Server(demo.Options{}) }
 	return run(ctx, f, args)
 }
 

@@ -140,6 +140,15 @@ func Kubeconfig(_ context.Context, opts Options) (string, error) {
 	return filepath.Join(opts.Dir, kubeconfigFile), nil
 }
 
+// Server returns the URL of the metrics of the running demo's meshctl serve; empty if none runs on this machine.
+func Server(opts Options) string {
+	_, s, err := running(opts)
+	if err != nil || s.Metrics == "" {
+		return ""
+	}
+	return "http://" + s.Metrics
+}
+
 func existing(opts Options) (state, error) {
 	s, err := readState(opts.Dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -119,6 +119,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	)
 	opts.Output.Prints(cmdutil.Form{Value: explain.Checkup{}})
 	opts.Source.AddFlags(cmd)
+	opts.Source.AddServerFlag(cmd)
 	flags := cmd.Flags()
 	flags.DurationVar(&opts.Wait, "wait", 0, "check again until nothing fails, for at most this `time`")
 	flags.BoolVar(&opts.Strict, "strict", false, "fail if there are warnings, too")
@@ -214,10 +215,12 @@ func unread(c *explain.Checkup) bool {
 // check makes one checkup.
 func (o *Options) check(ctx context.Context) (*explain.Checkup, error) {
 	if o.Source.Dir != "" {
+		evidence := o.Source.Evidence(ctx)
 		read, err := o.Source.Read(ctx, o.Streams)
 		if err != nil {
 			return nil, err
 		}
+		read.Evidence = evidence()
 		return read.Index(nil).Checkup(&explain.CheckFacts{Now: o.Source.Factory.Now(), Offline: true, Translate: engine.Translate}), nil
 	}
 	management, err := o.Source.Management()
@@ -240,6 +243,9 @@ func (o *Options) check(ctx context.Context) (*explain.Checkup, error) {
 
 // Checkup checks a management plane and what it manages, from here.
 func Checkup(ctx context.Context, management reading.Management, options check.Options) (*explain.Checkup, error) {
+	counted := make(chan *explain.Evidence, 1)
+	go func() { counted <- management.Evidence(ctx) }()
+	evidence := func() *explain.Evidence { return <-counted }
 	facts, err := check.Facts(ctx, options)
 	if err != nil {
 		return nil, err
@@ -259,6 +265,7 @@ func Checkup(ctx context.Context, management reading.Management, options check.O
 		return nil, err
 	}
 	facts.Serving = reading.WithoutLease(facts.Serving, read.Input)
+	read.Evidence = evidence()
 	index := read.Index(nil)
 	facts.Gateways = check.Gateways(ctx, index.MeshPlans(), options.Timeout)
 	if options.Proxies > 0 {

@@ -8,6 +8,16 @@ type Demo struct {
 	Use bool
 	// Find returns the kubeconfig file of the demo, or an error if none runs. Nil looks for none.
 	Find func() (string, error)
+	// Server returns the URL of the metrics of the demo's meshctl serve; empty if there is none. Nil looks for none.
+	Server func() string
+}
+
+// server is the URL of the metrics of the demo's meshctl serve; empty if the demo is not to be used.
+func (d *Demo) server() string {
+	if !d.Use || d.Server == nil {
+		return ""
+	}
+	return d.Server()
 }
 
 // kubeconfig is the file to read where a flag names one, or "" for the usual places.

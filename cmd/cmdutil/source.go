@@ -21,7 +21,9 @@ type Source struct {
 	Namespace string
 	// NoClusters leaves the registered clusters unread; see ReadInForce.
 	NoClusters bool
-	Factory    *Factory
+	// Server is the URL of the metrics of meshctl serve; see AddServerFlag.
+	Server  string
+	Factory *Factory
 }
 
 // AddFlags adds the source's flags to cmd.
@@ -148,7 +150,7 @@ func (s *Source) Management() (reading.Management, error) {
 	if err != nil {
 		return reading.Management{}, err
 	}
-	return reading.Management{Config: config, Namespace: s.Namespace, Version: s.Factory.Version.Version, Detours: Detours(s.Factory, s.Kube.Kubeconfig)}, nil
+	return reading.Management{Config: config, Namespace: s.Namespace, Version: s.Factory.Version.Version, Detours: Detours(s.Factory, s.Kube.Kubeconfig), Server: s.server()}, nil
 }
 
 // silence is how long reading may take before its progress shows.

@@ -57,6 +57,7 @@ func isColoured(getenv func(string) string, tty bool) bool {
 var asciiMarks = strings.NewReplacer(
 	"✓", "+", "✗", "x", "→", ">", "←", "<", "↑", "^", "↓", "v", "›", ">", "▶", ">", "▲", "^", "▼", "v", "•", "*", "·", "-", "…", "~",
 	"─", "-", "│", "|", "┌", "+", "┐", "+", "└", "+", "┘", "+", "├", "+", "┤", "+", "┬", "+", "┴", "+", "┼", "+", "µ", "u", "Δ", "d",
+	"▁", "1", "▂", "2", "▃", "3", "▄", "4", "▅", "5", "▆", "6", "▇", "7", "█", "8",
 )
 
 // asciiWriter writes words with marks in ASCII. Other characters are part of what users wrote, and stay.

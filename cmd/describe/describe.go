@@ -254,6 +254,7 @@ func newCmdKind(f *cmdutil.Factory, k kind, runF func(context.Context, *Options)
 	opts.Output.Prints(k.forms()...)
 	opts.addSourceFlags(cmd, &k)
 	opts.Source.AddClustersFlag(cmd)
+	opts.Source.AddServerFlag(cmd)
 	opts.List.addFlags(cmd, &k)
 	opts.Output.AddHeadersFlag(cmd)
 	cmdutil.AddWatchFlag(cmd, &opts.Watch)
@@ -352,10 +353,16 @@ func (o *Options) printOne(index *explain.Index, answer explain.Description) err
 
 // ask reads what the flags name and indexes it for questions.
 func (o *Options) ask(ctx context.Context) (*explain.Index, error) {
+	// Numbers change always: a list that is watched would be printed again each time.
+	evidence := func() *explain.Evidence { return nil }
+	if !o.Watch {
+		evidence = o.Source.Evidence(ctx)
+	}
 	// Files that were ignored do not matter here; translate reports them.
 	reading, err := o.Source.ReadInForce(ctx, o.Streams)
 	if err != nil {
 		return nil, err
 	}
+	reading.Evidence = evidence()
 	return reading.Index(nil), nil
 }

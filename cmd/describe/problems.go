@@ -41,6 +41,7 @@ counted only; -o wide lists it, too, and each issue on a line of its own.`,
 	opts.Output.Prints(cmdutil.Form{Value: []explain.Problem{}})
 	opts.Source.AddFlags(cmd)
 	opts.Source.AddClustersFlag(cmd)
+	opts.Source.AddServerFlag(cmd)
 	return cmd
 }
 

@@ -43,6 +43,9 @@ func paintGitHub(p *explain.Planned, manifests []offline.Manifest) string {
 			command(&b, "warning", only, "callers are let in whom no policy names", e.Text())
 		}
 	}
+	if p.Seen != nil && p.Seen.Requests > 0 {
+		command(&b, "warning", only, "requests are sent that will fail", sentence(p.Seen.Text()))
+	}
 	command(&b, "notice", "", "meshctl plan", p.Verdict)
 	return b.String()
 }

@@ -30,6 +30,9 @@ func paintMarkdown(p *explain.Planned, summary bool) string {
 		}
 	}
 	markdownCalls(&b, p.Calls())
+	if p.Seen != nil {
+		fmt.Fprintf(&b, "\n%s\n", escaped(sentence(p.Seen.Text())))
+	}
 	if summary || p.Empty() {
 		return cmdutil.CleanLines(b.String())
 	}

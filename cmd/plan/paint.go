@@ -31,6 +31,9 @@ func paintText(p *explain.Planned, painter cmdutil.Painter, summary bool) string
 		}
 	}
 	calls(&b, painter, p.Calls())
+	if p.Seen != nil {
+		painter.Paragraph(&b, "  ", "  ", cmdutil.Clean(sentence(p.Seen.Text())))
+	}
 	if summary || p.Empty() {
 		return b.String()
 	}
@@ -53,6 +56,9 @@ func paintText(p *explain.Planned, painter cmdutil.Painter, summary bool) string
 	}
 	return b.String()
 }
+
+// sentence begins with a capital letter, and ends with a period.
+func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] + "." }
 
 // changeText says what becomes of an object in the files.
 func changeText(c explain.PlannedChange) string {

@@ -142,6 +142,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	opts.Output.AddFlag(cmd, cmdutil.FormatText, cmdutil.FormatJSON, cmdutil.FormatYAML, cmdutil.FormatMarkdown, formatGitHub)
 	opts.Output.Prints(cmdutil.Form{Value: explain.Planned{}})
 	opts.Source.AddFlags(cmd)
+	opts.Source.AddServerFlag(cmd)
 	for _, other := range []string{"replace", "delete", "dir", "snapshot"} {
 		cmd.MarkFlagsMutuallyExclusive("field-manager", other)
 	}
@@ -158,10 +159,12 @@ func planRun(ctx context.Context, o *Options) error {
 	for _, kind := range slices.SortedFunc(maps.Keys(others), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) }) {
 		cmdutil.Say(o.Streams, "Note: %s of kind %s left out: the management plane does not read that kind.", snapshot.Count(others[kind], "object"), kind)
 	}
+	evidence := o.Source.Evidence(ctx)
 	read, err := o.Source.ReadAll(ctx, o.Streams)
 	if err != nil {
 		return err
 	}
+	read.Evidence = evidence()
 	planned, err := o.plan(ctx, read, manifests)
 	if err != nil {
 		return err

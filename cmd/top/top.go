@@ -24,9 +24,7 @@ type Options struct {
 	Output  cmdutil.OutputFlag
 	Source  cmdutil.Source
 	Now     func() time.Time
-	// Server is the URL of the metrics of meshctl serve; empty finds it.
-	Server string
-	Query  traffic.Query
+	Query   traffic.Query
 	// Watch prints again and again.
 	Watch bool
 	// FailBelow is the least share of requests that succeed, in percent; 0 for none.
@@ -37,8 +35,10 @@ type Options struct {
 }
 
 const long = `Shows what requests do, as the proxies of the callers count it: rates, the share
-that succeeds (is answered with less than 500), latencies, retries and failures;
-what fails most comes first. Workloads are shown with the requests that they
+that succeeds (is answered with less than 500, and not refused with 403),
+latencies, retries, failures, and the requests of each minute as a trend; what
+fails most comes first. A refusal may be that of an AccessPolicy, or of the
+application: workloads count those of policies, as denied. Workloads are shown with the requests that they
 get, edges with who calls what, in which subset, and how it gets there.
 
 Something has numbers, or no traffic: its proxies were read, and counted
@@ -115,8 +115,8 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	cmdutil.ExitCodes(cmd, cmdutil.Exit{Code: cmdutil.ExitFindings, Means: "with --fail-below: less succeeds, or nothing was counted"})
 	opts.Output.AddHeadersFlag(cmd)
 	opts.Source.AddClusterFlags(cmd)
+	opts.Source.AddServerFlag(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&opts.Server, "server", "", "`URL` of the metrics of meshctl serve (default: the pod that leads, by port-forward)")
 	flags.DurationVar(&opts.Query.Window, "window", traffic.Kept, "show the requests of this last `time`, up to 15m")
 	flags.StringVar(&opts.Query.From, "from", "", "show requests of this `workload`: NAME, NAME.NAMESPACE or NAME.NAMESPACE.CLUSTER")
 	flags.StringVar(&opts.Query.To, "to", "", "show requests to this `service` or workload, named in the same way")
@@ -170,14 +170,14 @@ func run(ctx context.Context, o *Options) error {
 
 // ask gets the report from meshctl serve.
 func (o *Options) ask(ctx context.Context) (*traffic.Report, error) {
-	if o.Server != "" {
-		return reading.Management{}.Traffic(ctx, o.Server, o.Query)
+	if o.Source.Server != "" {
+		return reading.Management{Server: o.Source.Server}.Traffic(ctx, o.Query)
 	}
 	management, err := o.Source.Management()
 	if err != nil {
 		return nil, err
 	}
-	return management.Traffic(ctx, "", o.Query)
+	return management.Traffic(ctx, o.Query)
 }
 
 // print prints a report. On a terminal, one that is watched takes the place of the one before.

@@ -36,7 +36,7 @@ func reports() map[traffic.By]*traffic.Report {
 		return &traffic.Report{At: at, Since: at.Add(-time.Hour), Seconds: 900, Read: 5, Proxies: 7, Rows: rows, Clusters: []traffic.ClusterReport{{Cluster: "cluster-2", Door: traffic.Agent, Read: 2, Proxies: 2, Dropped: 1}}}
 	}
 	failing := traffic.Numbers{
-		Requests: 90_000, PerSecond: 100, Success: number(97.456), P50: number(5), P95: number(250), P99: number(traffic.MostLatency), Retries: 12, Denied: 7,
+		Requests: 90_000, PerSecond: 100, Success: number(97.456), P50: number(5), P95: number(250), P99: number(traffic.MostLatency), Retries: 12, Refused: 1200, Denied: 7,
 		Answers: map[string]uint64{"2xx": 87_710, "5xx": 2290}, Failures: map[string]uint64{"timeout": 2000, "connect": 290},
 	}
 	well := traffic.Numbers{Requests: 9, PerSecond: 0.01, Success: number(100), P50: number(1), P95: number(5), P99: number(2500), Answers: map[string]uint64{"2xx": 9}}
@@ -44,7 +44,7 @@ func reports() map[traffic.By]*traffic.Report {
 	others := traffic.Peer{}
 	return map[traffic.By]*traffic.Report{
 		traffic.ByDestination: report(
-			traffic.Row{To: service("cart", "cluster-1"), State: traffic.HasNumbers, Doors: []traffic.Door{traffic.Agent, traffic.Scrape}, Numbers: failing},
+			traffic.Row{To: service("cart", "cluster-1"), State: traffic.HasNumbers, Doors: []traffic.Door{traffic.Agent, traffic.Scrape}, Trend: []uint64{0, 1, 5000, 9000, 12_000, 64_000}, Numbers: failing},
 			traffic.Row{To: service("cart", "cluster-2"), State: traffic.HasNumbers, Doors: []traffic.Door{traffic.Prometheus}, Numbers: well},
 			traffic.Row{To: traffic.Peer{}, State: traffic.HasNumbers, Numbers: traffic.Numbers{Connections: 3}},
 			traffic.Row{To: service("ledger", "cluster-3"), State: traffic.NoData, Reason: traffic.NotAllowed, Detail: "its account is system:serviceaccount:gloo-mesh:cluster-3"},
@@ -139,9 +139,9 @@ func TestWatch(t *testing.T) {
 			}
 			_ = json.NewEncoder(w).Encode(reports()[traffic.ByDestination])
 		}))
-		o := &Options{Now: time.Now, Server: server.URL, Watch: true, every: time.Millisecond, Query: traffic.Query{By: traffic.ByDestination, Window: traffic.Kept}}
+		o := &Options{Now: time.Now, Watch: true, every: time.Millisecond, Query: traffic.Query{By: traffic.ByDestination, Window: traffic.Kept}}
 		streams, _, out, _ := cmdutil.TestStreams()
-		o.Streams, o.Output.Format, o.Source.Factory = streams, format, &cmdutil.Factory{Streams: streams}
+		o.Streams, o.Output.Format, o.Source = streams, format, cmdutil.Source{Server: server.URL, Factory: &cmdutil.Factory{Streams: streams}}
 		require.NoError(t, run(ctx, o))
 		server.Close()
 		assert.GreaterOrEqual(t, strings.Count(out.String(), separator), 1, format)

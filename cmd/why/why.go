@@ -107,6 +107,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	opts.Output.Prints(cmdutil.Form{Value: explain.Why{}})
 	opts.Source.AddFlags(cmd)
 	opts.Source.AddClustersFlag(cmd)
+	opts.Source.AddServerFlag(cmd)
 	cmd.Flags().BoolVar(&opts.Proxy, "proxy", false, "evaluate the request on what the proxies of the pods hold, too")
 	cmd.Flags().StringSliceVar(&opts.AssumeDown, "assume-down", nil, "`name` of a cluster, region, service, workload or SERVICE:SUBSET that is assumed not to answer, as for meshctl simulate; may be repeated")
 	_ = cmd.RegisterFlagCompletionFunc("assume-down", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -236,10 +237,12 @@ func cutHeader(text string) (name, value string, ok bool) {
 }
 
 func run(ctx context.Context, o *Options) error {
+	evidence := o.Source.Evidence(ctx)
 	read, err := o.Source.ReadInForce(ctx, o.Streams)
 	if err != nil {
 		return err
 	}
+	read.Evidence = evidence()
 	translator := engine.New(engine.Options{})
 	index := read.Index(translator)
 	from, err := cmdutil.Caller(index, o.From)

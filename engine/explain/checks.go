@@ -46,7 +46,7 @@ func (x *Index) Checkup(facts *CheckFacts) *Checkup {
 	}
 	k.issues = IssuesAt(x, facts.Now)
 	if facts.Offline {
-		return k.checkup(k.clusters(), k.meshes(), k.gateways(), k.federation(), k.trust(), k.policies(), k.drift(), k.others())
+		return k.checkup(k.clusters(), k.meshes(), k.gateways(), k.federation(), k.trust(), trafficCheck(k), k.policies(), k.drift(), k.others())
 	}
 	categories := []CheckCategory{k.management()}
 	for i := range facts.Clusters {
@@ -57,7 +57,7 @@ func (x *Index) Checkup(facts *CheckFacts) *Checkup {
 			categories = append(categories, pending(c))
 		}
 	}
-	return k.checkup(append(categories, k.meshes(), k.gateways(), k.federation(), k.trust(), k.policies(), k.drift(), k.proxies(), trafficChecks(facts.Traffic), k.leftovers(), k.others())...)
+	return k.checkup(append(categories, k.meshes(), k.gateways(), k.federation(), k.trust(), trafficCheck(k), k.policies(), k.drift(), k.proxies(), trafficChecks(facts.Traffic), k.leftovers(), k.others())...)
 }
 
 // checkup counts what categories have, and the issues behind them.

@@ -45,8 +45,10 @@ type Destination struct {
 	// Endpoints are the pods behind it that are ready.
 	Endpoints []Endpoint `json:"endpoints"`
 	// NotEvaluated are sentences on what applies to its pods and is not evaluated.
-	NotEvaluated []string         `json:"notEvaluated,omitempty"`
-	Issues       []snapshot.Issue `json:"issues"`
+	NotEvaluated []string `json:"notEvaluated,omitempty"`
+	// Seen is what its callers have counted lately; nil where nobody counts by nature, as for a folder.
+	Seen   *Seen            `json:"seen,omitempty"`
+	Issues []snapshot.Issue `json:"issues"`
 }
 
 // Port of a service.
@@ -96,7 +98,7 @@ type AppliedPolicy struct {
 func (x *Index) destination(d *snapshot.DestinationPlan) *Destination {
 	out := &Destination{
 		Ref: d.Ref, InForce: x.inForceOf(d.Ref), Host: d.LocalFQDN, Ports: []Port{}, Traffic: x.trafficOn(d), Views: viewsOf(x, d),
-		Access: x.accessTo(d), Audit: destinationAudit(x, d), Endpoints: x.endpoints(d), Issues: x.issuesOf(d.Ref),
+		Access: x.accessTo(d), Audit: destinationAudit(x, d), Endpoints: x.endpoints(d), Seen: seenDestination(x, d.Ref), Issues: x.issuesOf(d.Ref),
 	}
 	if d.Mesh != nil {
 		out.Mesh = &d.Mesh.Ref
@@ -241,7 +243,7 @@ func (d *Destination) Page() Page {
 		}
 		page.Sections = append(page.Sections, s)
 	}
-	return d.InForce.on(page)
+	return d.InForce.on(d.Seen.on(page, func() []Section { return []Section{d.Seen.callSection("", true, false, d.Access.Default != Allow)} }))
 }
 
 func (d *Destination) federationSection() Section {

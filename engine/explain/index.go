@@ -46,6 +46,8 @@ type Index struct {
 	unobserved map[string]string
 	// down are the gateways that do not answer, by assumption; see Outage.
 	down map[snapshot.Ref]bool
+	// sight is Evidence, indexed; nil if nobody counts. See WithEvidence.
+	sight *sight
 	// created is when the generated objects of which age decides were.
 	created map[snapshot.Ref]time.Time
 }

@@ -129,6 +129,7 @@ func (x *Index) Destinations() Table {
 	if slices.ContainsFunc(items, func(d DestinationItem) bool { return d.Mode != "" }) {
 		columns = slices.Insert(columns, 6, text("MODE", 2, func(d *DestinationItem) string { return d.Mode }))
 	}
+	columns = beforeIssues(columns, seenColumns(x, calledRows(x), func(d *DestinationItem) snapshot.Ref { return d.Ref }))
 	const empty = "No service of a mesh was discovered. A service is discovered when its pods have a sidecar, or are in ambient mode."
 	return newTable(empty, columns, items, func(d *DestinationItem) Row {
 		row := Row{Key: d.Ref.Name, Ref: d.Ref}

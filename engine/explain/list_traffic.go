@@ -31,9 +31,11 @@ func Traffic(r *traffic.Report, by traffic.By) Table {
 			text("VIA", 3, func(o *traffic.Row) string { return o.Via }),
 		}
 	}
+	columns = append(columns, number("RPS", 0, rateText), number("SUCCESS", 0, successText))
+	if by != traffic.ByWorkload {
+		columns = append(columns, number("REFUSED", 1, func(o *traffic.Row) string { return some(int(o.Refused)) }))
+	}
 	columns = append(columns,
-		number("RPS", 0, rateText),
-		number("SUCCESS", 0, successText),
 		number("P50", 4, func(o *traffic.Row) string { return latencyText(o.P50) }),
 		number("P95", 3, func(o *traffic.Row) string { return latencyText(o.P95) }),
 		number("P99", 1, func(o *traffic.Row) string { return latencyText(o.P99) }),
@@ -43,7 +45,7 @@ func Traffic(r *traffic.Report, by traffic.By) Table {
 	if by == traffic.ByWorkload {
 		columns = append(columns, number("DENIED", 2, func(o *traffic.Row) string { return some(int(o.Denied)) }))
 	}
-	columns = append(columns, text("FAILURES", 2, failuresText), text("DOOR", 6, doorsText))
+	columns = append(columns, text(failuresTitle, 2, failuresText), text(trendTitle, 3, func(o *traffic.Row) string { return trendText(o.Trend) }), text("DOOR", 6, doorsText))
 	const empty = "Nothing was counted."
 	return newTable(empty, columns, r.Rows, func(o *traffic.Row) Row {
 		row := Row{Key: placed(o.From) + " " + placed(&o.To) + " " + strconv.Itoa(int(o.Port)) + " " + o.Subset, Ref: o.To.Ref}

@@ -63,6 +63,7 @@ func (x *Index) Workloads() Table {
 	if slices.ContainsFunc(items, func(o WorkloadItem) bool { return o.Mode != "" }) {
 		columns = slices.Insert(columns, 5, text("MODE", 2, func(o *WorkloadItem) string { return o.Mode }))
 	}
+	columns = beforeIssues(columns, seenColumns(x, servedRows(x), func(o *WorkloadItem) snapshot.Ref { return o.Ref }))
 	const empty = "No workload was discovered. A workload is discovered when its pods have a sidecar, or are in ambient mode."
 	return newTable(empty, columns, items, func(o *WorkloadItem) Row {
 		row := Row{Key: o.Ref.Name, Ref: o.Ref, Labels: o.labels}

@@ -23,6 +23,8 @@ type Planned struct {
 	*Comparison
 	// Counts are for the clusters in which something differs, ascending by name.
 	Counts []ObjectCount `json:"counts"`
+	// Seen is what the callers sent that lose calls; nil if none does, or where nobody counts, as for a folder.
+	Seen *PlannedSeen `json:"seen,omitempty"`
 	// Notes are sentences on what could not be looked at.
 	Notes []string `json:"notes,omitempty"`
 	// Graph has the calls to the services that are concerned, before and after; nil if there are none.
@@ -67,6 +69,7 @@ func newPlanned(before, after *Index, changes []PlannedChange) (*Planned, error)
 			out.Notes = append(out.Notes, "cluster "+c.Name+" is not watched ("+reason+"): nothing is written there until it is")
 		}
 	}
+	out.Seen = plannedSeen(before, out.Effects)
 	for _, c := range out.Changes {
 		if note := auditSentence(after, c.Ref); note != "" {
 			out.Notes = append(out.Notes, note)

@@ -32,8 +32,10 @@ type Policy struct {
 	Sources     []snapshot.Ref `json:"sources,omitempty"`
 	SourceCount int            `json:"sourceCount"`
 	// AllSources: these are all workloads that there are.
-	AllSources bool             `json:"allSources,omitempty"`
-	Issues     []snapshot.Issue `json:"issues"`
+	AllSources bool `json:"allSources,omitempty"`
+	// Seen is what proxies have counted lately of what it asks for; nil where nobody counts by nature, as for a folder.
+	Seen   *Seen            `json:"seen,omitempty"`
+	Issues []snapshot.Issue `json:"issues"`
 }
 
 // PolicyTarget is one Destination of a policy.
@@ -72,6 +74,7 @@ func (x *Index) policy(p *snapshot.PolicyPlan) *Policy {
 		out.Targets = append(out.Targets, x.policyTarget(p.Ref, v))
 	}
 	slices.SortStableFunc(out.Targets, func(a, b PolicyTarget) int { return int(worstLevel(b.Issues)) - int(worstLevel(a.Issues)) })
+	out.Seen = seenPolicy(x, p)
 	return out
 }
 
@@ -183,14 +186,19 @@ func (p *Policy) Page() Page {
 	if len(p.Targets) == 0 {
 		targets = Section{Title: "Targets", Text: "None: no destination is selected, and it has no effect."}
 	}
-	return p.InForce.on(Page{
+	return p.InForce.on(p.Seen.on(Page{
 		Title: p.Ref.Kind.String() + " " + shortName(p.Ref),
 		Sections: slices.Concat([]Section{
 			facts("", append(answer, [2]string{"Created", timeText(p.Created)})...),
 			targets, p.sourcesSection(),
 		}, p.Audit.sections()),
 		Issues: p.Issues,
-	})
+	}, func() []Section {
+		if ordered {
+			return p.Seen.shiftSections()
+		}
+		return []Section{p.Seen.callSection("", true, len(p.Targets) > 1, true)}
+	}))
 }
 
 func (p *Policy) sourcesSection() Section {

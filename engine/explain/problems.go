@@ -38,6 +38,9 @@ func (x *Index) Problems(now time.Time) Table {
 			Key: i.Ref.String() + " " + i.Target.String() + " " + string(i.Code) + " " + i.Message,
 			Ref: x.nearest(*i), Level: LevelOf(i.Severity), Note: i.Message, Next: i.Hint,
 		}
+		if i.Code == snapshot.RequestsFail || i.Code == snapshot.ShiftOffWeights { // its numbers change with each reading
+			row.Key = i.Ref.String() + " " + i.Target.String() + " " + string(i.Code)
+		}
 		if cluster := x.clusterOfIssue(*i); cluster != "" {
 			row.Clusters = []string{cluster}
 		}

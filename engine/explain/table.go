@@ -28,6 +28,8 @@ type Column struct {
 	Priority int
 	// Sentence columns are cut, down to MinSentence, before another column is left out.
 	Sentence bool
+	// Live columns change with each reading: that is no change of the object.
+	Live bool
 }
 
 // MinSentence is the least width of a column of sentences.

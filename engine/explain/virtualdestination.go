@@ -30,8 +30,10 @@ type VirtualDestination struct {
 	// Views tell what callers in each mesh get.
 	Views []VirtualView `json:"views"`
 	// SubsetsFor are the policies that send traffic to subsets of it.
-	SubsetsFor []snapshot.Ref   `json:"subsetsFor,omitempty"`
-	Issues     []snapshot.Issue `json:"issues"`
+	SubsetsFor []snapshot.Ref `json:"subsetsFor,omitempty"`
+	// Seen is what its callers have counted lately, and where requests went; nil where nobody counts by nature, as for a folder.
+	Seen   *Seen            `json:"seen,omitempty"`
+	Issues []snapshot.Issue `json:"issues"`
 }
 
 // Outliers says when an endpoint counts as failing, and for how long.
@@ -82,7 +84,7 @@ func (x *Index) virtualDestination(p *snapshot.VirtualDestinationPlan) *VirtualD
 			BaseEjectionTime: durationText(o.Value.BaseEjectionTime), MaxEjectionPercent: o.Value.MaxEjectionPercent,
 			Origin: o.Origin,
 		},
-		Backing: []Backing{}, Views: []VirtualView{}, Issues: x.issuesOf(p.Ref),
+		Backing: []Backing{}, Views: []VirtualView{}, Seen: seenVirtual(x, p), Issues: x.issuesOf(p.Ref),
 	}
 	for _, b := range p.Backing {
 		ready := 0
@@ -170,7 +172,9 @@ func (v *VirtualDestination) Page() Page {
 		}
 		page.Sections = append(page.Sections, s)
 	}
-	return v.InForce.on(page)
+	return v.InForce.on(v.Seen.on(page, func() []Section {
+		return append([]Section{v.Seen.callSection("", true, false, false)}, v.Seen.Failover.sections()...)
+	}))
 }
 
 // text says when an endpoint gets no more requests, and for how long.

@@ -59,6 +59,9 @@ type Why struct {
 	// Notes are sentences on what else decides.
 	Notes  []string         `json:"notes,omitempty"`
 	Issues []snapshot.Issue `json:"issues"`
+	// Seen is what these callers have sent there lately, whatever they asked for; nil where nobody counts by nature, as for a folder. The
+	// verdict does not follow from it.
+	Seen *Seen `json:"seen,omitempty"`
 	// Proxies is what proxies do with it, by the configuration that they hold; nil if they were not asked.
 	Proxies *InProxies `json:"proxies,omitempty"`
 	// way is how the requests enter at the callers, if these are a gateway and that is known; else nil.
@@ -191,6 +194,7 @@ func (x *Index) Why(from, to snapshot.Ref, request Request) *Why {
 	if note := auditNote(x, out); note != "" {
 		out.Notes = append(out.Notes, note)
 	}
+	out.addSeen(x)
 	return out
 }
 

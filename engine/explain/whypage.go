@@ -11,7 +11,7 @@ import (
 // Page implements Description.
 func (w *Why) Page() Page {
 	answer := facts("",
-		[2]string{"Answer", w.answerText()}, [2]string{"Because", w.Reason}, [2]string{"Not evaluated", strings.Join(w.NotEvaluated, "; ")}, [2]string{"Goes to", w.goesTo()}, [2]string{"To allow it", w.change()}, [2]string{"To import it", w.declareText()},
+		[2]string{"Answer", w.answerText()}, [2]string{"Because", w.Reason}, [2]string{"Not evaluated", strings.Join(w.NotEvaluated, "; ")}, [2]string{"Goes to", w.goesTo()}, [2]string{"Seen", w.seenText()}, [2]string{"To allow it", w.change()}, [2]string{"To import it", w.declareText()},
 		[2]string{"Request", w.requestText()}, [2]string{"Identity", w.Identity},
 	)
 	page := Page{Title: w.From.Name + " to " + w.To.Name, Sections: []Section{answer}, Issues: w.Issues, NotRead: w.NotRead}

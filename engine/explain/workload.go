@@ -37,8 +37,10 @@ type Workload struct {
 	// PastProxies says which connections that its pods open their proxies do not see; empty if they see all.
 	PastProxies string `json:"pastProxies,omitempty"`
 	// NotEvaluated are sentences on what applies to its calls and is not evaluated.
-	NotEvaluated []string         `json:"notEvaluated,omitempty"`
-	Issues       []snapshot.Issue `json:"issues"`
+	NotEvaluated []string `json:"notEvaluated,omitempty"`
+	// Seen is what its pods got and sent lately; nil where nobody counts by nature, as for a folder.
+	Seen   *Seen            `json:"seen,omitempty"`
+	Issues []snapshot.Issue `json:"issues"`
 }
 
 // Call is a service that a workload can reach.
@@ -62,7 +64,7 @@ func (x *Index) workload(o *discoveryv1.Workload) *Workload {
 	ref := snapshot.RefOf(snapshot.Workload, o)
 	out := &Workload{
 		Ref: ref, ServiceAccount: account(o), Destinations: []snapshot.Ref{}, Policies: []snapshot.Ref{}, Calls: []Call{},
-		Egress: x.egress(ref), Issues: x.issuesOf(ref),
+		Egress: x.egress(ref), Seen: seenWorkload(x, ref), Issues: x.issuesOf(ref),
 	}
 	if k := o.Spec.Kubernetes; k != nil {
 		out.PodLabels, out.ControllerKind, out.Gateway = k.PodLabels, k.ControllerKind, k.Gateway
@@ -169,7 +171,7 @@ func (o *Workload) Page() Page {
 	}
 	page.Sections = append(page.Sections, o.callsSection())
 	page.Sections = append(page.Sections, o.routesSection()...)
-	return page
+	return o.Seen.on(page, func() []Section { return o.Seen.calledSections() })
 }
 
 func (o *Workload) callsSection() Section {

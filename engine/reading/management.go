@@ -32,6 +32,8 @@ type Management struct {
 	// Detours are other ways to clusters whose stored address cannot be dialled from here: serve may run
 	// elsewhere. Clusters uses them with the credentials that serve has. Nil for none.
 	Detours *registration.Detours
+	// Server is the URL of the metrics of the meshctl serve that leads; empty finds it, by port-forward.
+	Server string
 }
 
 // Stored reads the management cluster alone: what was discovered, and what a

@@ -47,6 +47,9 @@ type Reading struct {
 	// results may be nil.
 	InForce func(*snapshot.Output) (serving *snapshot.Serving, leads bool, observed *snapshot.Observed)
 
+	// Evidence is what proxies have counted, for answers to show; nil if nobody was asked.
+	Evidence *explain.Evidence
+
 	// index makes a State ready for questions, as the way of reading allows.
 	index func(*snapshot.State) *explain.Index
 }
@@ -71,14 +74,14 @@ func (r *Reading) Index(translator *engine.Translator) *explain.Index {
 	if r.InForce != nil {
 		index.Observe(r.InForce(state.Output))
 	}
-	return index
+	return explain.WithEvidence(index, r.Evidence)
 }
 
 // Plan says what edits would do. Now is when objects that are new are created, which decides their
 // precedence.
 func (r *Reading) Plan(edits []explain.Edit, now time.Time) (*explain.Planned, error) {
 	translator := engine.New(engine.Options{})
-	planned, _, err := explain.New(translator.Translate(r.Input)).Plan(translator.Translate, edits, now)
+	planned, _, err := explain.WithEvidence(explain.New(translator.Translate(r.Input)), r.Evidence).Plan(translator.Translate, edits, now)
 	return planned, err
 }
 

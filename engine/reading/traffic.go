@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/telemetry"
 	"github.com/meshctl/meshctl/engine/traffic"
@@ -22,21 +23,23 @@ const (
 	// maxReport is the largest report that is read, in bytes, and reportTime how long it may take.
 	maxReport  = 64 << 20
 	reportTime = 15 * time.Second
+	// evidenceTime is how long it may take where other answers wait for it.
+	evidenceTime = 5 * time.Second
 	// metricsPort and metricsPortName are of the pods that registration makes.
 	metricsPort     = 9091
 	metricsPortName = "metrics"
 )
 
-// Traffic asks the meshctl serve that leads for a report on what proxies count: at the URL of its metrics, or if that is empty in its pod,
-// by port-forward. That is the one that the Lease names.
-func (m Management) Traffic(ctx context.Context, url string, q traffic.Query) (*traffic.Report, error) {
+// Traffic asks the meshctl serve that leads for a report on what proxies count: at Server, or if that is empty in its pod, by port-forward.
+// That is the one that the Lease names.
+func (m Management) Traffic(ctx context.Context, q traffic.Query) (*traffic.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, reportTime)
 	defer cancel()
 	path := telemetry.Path + "?" + telemetry.Parameters(q).Encode()
 	var data []byte
 	var err error
-	if url != "" {
-		data, err = get(ctx, strings.TrimSuffix(url, "/")+path)
+	if m.Server != "" {
+		data, err = get(ctx, strings.TrimSuffix(m.Server, "/")+path)
 	} else {
 		data, err = m.fromLeader(ctx, path)
 	}
@@ -48,6 +51,17 @@ func (m Management) Traffic(ctx context.Context, url string, q traffic.Query) (*
 		return nil, fmt.Errorf("meshctl serve: its answer is no report on traffic: %w; check that its version is the one of this meshctl", err)
 	}
 	return report, nil
+}
+
+// Evidence is what proxies have counted in the last 15 minutes, for answers to show, or why it cannot be had.
+func (m Management) Evidence(ctx context.Context) *explain.Evidence {
+	ctx, cancel := context.WithTimeout(ctx, evidenceTime)
+	defer cancel()
+	report, err := m.Traffic(ctx, traffic.Query{By: traffic.ByAll, Window: traffic.Kept})
+	if err != nil {
+		return &explain.Evidence{Unknown: kube.Text(err)}
+	}
+	return &explain.Evidence{Report: report}
 }
 
 // get reads a page of a serve that is reached directly.

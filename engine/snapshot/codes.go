@@ -183,4 +183,8 @@ const (
 	NotServed Code = "NotServed"
 	// Drifted: a generated object is not in its cluster as it should be.
 	Drifted Code = "Drifted"
+	// RequestsFail: more requests to a service fail than should, as their callers count.
+	RequestsFail Code = "RequestsFail"
+	// ShiftOffWeights: the targets of a shift get other shares of the requests than are asked for, and not by chance.
+	ShiftOffWeights Code = "ShiftOffWeights"
 )

@@ -30,7 +30,7 @@ type seen struct {
 // report asks for what was counted.
 func (s *seen) report(t *testing.T, by traffic.By) *traffic.Report {
 	t.Helper()
-	report, err := reading.Management{}.Traffic(t.Context(), s.url, traffic.Query{By: by, Window: traffic.Kept})
+	report, err := reading.Management{Server: s.url}.Traffic(t.Context(), traffic.Query{By: by, Window: traffic.Kept})
 	require.NoError(t, err)
 	return report
 }
@@ -150,9 +150,9 @@ func notCounted(t *testing.T, e *environment) {
 	require.Empty(t, reasons())
 	config, err := e.clusters["cluster-1"].Config()
 	require.NoError(t, err)
-	_, err = reading.Management{Config: config, Namespace: "gloo-mesh"}.Traffic(t.Context(), "", traffic.Query{By: traffic.ByEdge, Window: traffic.Kept})
+	_, err = reading.Management{Config: config, Namespace: "gloo-mesh"}.Traffic(t.Context(), traffic.Query{By: traffic.ByEdge, Window: traffic.Kept})
 	require.ErrorContains(t, err, "runs outside of the cluster", "the leader of the Lease is no pod")
-	_, err = reading.Management{Config: config, Namespace: "bookinfo"}.Traffic(t.Context(), "", traffic.Query{By: traffic.ByEdge, Window: traffic.Kept})
+	_, err = reading.Management{Config: config, Namespace: "bookinfo"}.Traffic(t.Context(), traffic.Query{By: traffic.ByEdge, Window: traffic.Kept})
 	require.ErrorContains(t, err, "Lease bookinfo/meshctl: there is none")
 	client, err := e.clusters["cluster-2"].Client()
 	require.NoError(t, err)

@@ -1,0 +1,58 @@
+package describe
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/enginetest"
+	"github.com/meshctl/meshctl/engine/golden"
+	"github.com/meshctl/meshctl/engine/offline"
+)
+
+// counting answers as a meshctl serve does that has read the proxies of a folder, but for those of some clusters.
+func counting(t *testing.T, folder string, sent []enginetest.Sent, unread ...string) (url string) {
+	t.Helper()
+	input, _, err := offline.Load(offline.Dir(folder))
+	require.NoError(t, err)
+	report := enginetest.Report(engine.Translate(input), time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), sent, unread...)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(report) }))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// described is what the command prints of an object in a folder.
+func described(t *testing.T, args ...string) string {
+	t.Helper()
+	streams, _, out, errs := cmdutil.TestStreams()
+	cmd := NewCmd(&cmdutil.Factory{Streams: streams, Now: time.Now}, nil)
+	cmd.SetArgs(args)
+	require.NoError(t, cmd.ExecuteContext(t.Context()), errs)
+	return out.String()
+}
+
+const bookinfo = "../../testdata/translate/bookinfo/in"
+
+// TestGoldenSeen: what was counted stands beside what is asked.
+func TestGoldenSeen(t *testing.T) {
+	t.Parallel()
+	url := counting(t, bookinfo, enginetest.Bookinfo(), "cluster-2")
+	for _, name := range [][2]string{
+		{"trafficpolicy", "reviews-shift"}, {"trafficpolicy", "patient"}, {"accesspolicy", "reviews-calls"}, {"accesspolicy", "productpage-calls"}, {"destination", "reviews.bookinfo.cluster-1"},
+		{"destination", "ratings.bookinfo.cluster-2"}, {"workload", "productpage-v1"}, {"workload", "ratings-v1.bookinfo.cluster-2"},
+	} {
+		golden.File(t, "testdata/seen-"+name[0]+"-"+name[1]+".txt", described(t, name[0], name[1], "--dir", bookinfo, "--server", url))
+	}
+	golden.File(t, "testdata/seen-problems.txt", described(t, "problems", "--dir", bookinfo, "--server", url))
+	with, without := described(t, "destination", "reviews.bookinfo.cluster-1", "--dir", bookinfo, "--server", "http://127.0.0.1:1"), described(t, "destination", "reviews.bookinfo.cluster-1", "--dir", bookinfo)
+	assert.Contains(t, with, "Seen (last 15m)")
+	assert.Contains(t, with, "No data: meshctl serve")
+	assert.NotContains(t, without, "Seen", "who names no server gets no words about one")
+}
