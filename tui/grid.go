@@ -23,8 +23,8 @@ type grid struct {
 
 type gridRow struct {
 	explain.Row
-	// text is all cells, in lower case.
-	text string
+	// text is all cells, in lower case, and lasting those of columns that do not change with each reading.
+	text, lasting string
 	// numbers and times are the cells as values, for sorting.
 	values []float64
 	mark   mark
@@ -70,9 +70,20 @@ func newGrid(t explain.Table) *grid {
 			g.widths[j] = max(g.widths[j], textWidth(cell))
 		}
 		row.Cells, row.Note, row.Next = clean, snapshot.Clean(row.Note), snapshot.Clean(row.Next)
-		g.rows[i] = gridRow{Row: row, text: strings.ToLower(strings.Join(clean, " ")), values: values}
+		g.rows[i] = gridRow{Row: row, text: strings.ToLower(strings.Join(clean, " ")), lasting: lasting(t.Columns, clean), values: values}
 	}
 	return g
+}
+
+// lasting are the cells of which another text is a change.
+func lasting(columns []explain.Column, cells []string) string {
+	var out []string
+	for i, cell := range cells {
+		if !columns[i].Live {
+			out = append(out, cell)
+		}
+	}
+	return strings.Join(out, " ")
 }
 
 // markChanges marks the rows that are new or changed since another grid; none
@@ -90,7 +101,7 @@ func (g *grid) markChanges(was *grid, now time.Time) {
 		switch old := before[row.Key]; {
 		case old == nil:
 			row.mark = mark{signNew, now}
-		case old.text != row.text:
+		case old.lasting != row.lasting:
 			row.mark = mark{signChanged, now}
 		default:
 			row.mark = old.mark

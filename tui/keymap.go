@@ -107,6 +107,7 @@ var keymap = []binding{
 	bind(verbPage1+5, groupAbout, "changes", "6", "6"),
 	bind(verbPage1+6, groupAbout, "problems", "7", "7"),
 	bind(verbPage1+7, groupAbout, "check", "8", "8"),
+	bind(verbPage1+8, groupAbout, "edges: who calls what", "9", "9"),
 }
 
 func bind(v verb, c helpGroup, does, shown string, keys ...string) binding {

@@ -7,6 +7,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -162,6 +163,9 @@ func (p *listPage) keys(s *shared) []hint {
 }
 
 func (p *listPage) commandLine(s *shared) string {
+	if p.id == pageEdges && !explain.Counted(s.latest.Index) {
+		return "" // a folder counts nothing
+	}
 	return s.source.Command(pageInfos[p.id].describe)
 }
 

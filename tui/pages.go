@@ -19,6 +19,7 @@ const (
 	pageChanges
 	pageProblems
 	pageCheck
+	pageEdges
 	pageCount
 )
 
@@ -36,11 +37,12 @@ var pageInfos = [pageCount]pageInfo{
 	pageFleet:         {"Fleet", "Fleet", []string{"fleet", "clusters", "meshes", "mesh"}, "describe clusters"},
 	pageDestinations:  {"Destinations", "Dest", []string{"destinations", "services", "svc", "traffictargets", "tt"}, "describe destinations"},
 	pageWorkloads:     {"Workloads", "Work", []string{"workloads", "wl"}, "describe workloads"},
-	pageVirtualMeshes: {"Virtual meshes", "VMeshes", []string{"virtualmeshes", "vmeshes", "vm"}, "describe virtualmeshes"},
+	pageVirtualMeshes: {"Virtual meshes", "VM", []string{"virtualmeshes", "vmeshes", "vm"}, "describe virtualmeshes"},
 	pagePolicies:      {"Policies", "Policies", []string{"policies", "trafficpolicies", "tp", "accesspolicies", "ap", "virtualdestinations", "vdest", "failover", "servicedependencies", "sdep"}, "describe policies"},
 	pageChanges:       {"Changes", "Changes", []string{"changes", "events"}, "changes"},
-	pageProblems:      {"Problems", "Problems", []string{"problems", "issues"}, "describe problems"},
+	pageProblems:      {"Problems", "Prob", []string{"problems", "issues"}, "describe problems"},
 	pageCheck:         {"Check", "Check", []string{"check", "health"}, "check"},
+	pageEdges:         {"Edges", "Edges", []string{"edges", "top", "requests"}, "top edges"},
 }
 
 // pageNamed finds a page by the beginning of one of its names: the first one

@@ -36,7 +36,7 @@ type screen struct{ name, keys string }
 func screens(destination, workload, policy, mesh string) []screen {
 	return []screen{
 		{"fleet", "1"}, {"destinations", "2"}, {"workloads", "3"}, {"virtual meshes", "4"}, {"policies", "5"},
-		{"changes", "6"}, {"problems", "7"}, {"check", "8"},
+		{"changes", "6"}, {"problems", "7"}, {"check", "8"}, {"edges", "9"},
 		{"why a request", ":why " + workload + " " + destination + " GET /reviews/1\n"}, {"asking why", "2a"}, {"a question about nothing", ":why " + workload + " nowhere\n"},
 		{"a destination", ":" + destination + "\n"}, {"its end", ":" + destination + "\nG"}, {"its YAML", ":" + destination + "\nyG"},
 		{"a workload", ":workloads " + workload + "\n"}, {"a policy", ":policies " + policy + "\n"},
@@ -72,6 +72,12 @@ var watched = []screen{
 // relayed are screens of a management cluster with a cluster that is reached through its agent.
 var relayed = []screen{{"fleet", "1"}, {"a cluster behind an agent", ":cluster-2\n"}, {"problems", "7"}}
 
+// counted are screens of a fleet whose proxies are counted.
+var counted = []screen{
+	{"fleet", "1"}, {"destinations", "2"}, {"workloads", "3"}, {"edges", "9"}, {"a shift", ":policies reviews-shift\n"}, {"who may call", ":policies reviews-calls\n"},
+	{"a destination", ":ratings.bookinfo.cluster-2\n"}, {"problems", "7"}, {"why a request", ":why details-v1 ratings.bookinfo.cluster-1\n"},
+}
+
 // TestGolden paints every page over folders in the sizes of common terminals without colours,
 // and in the dark theme; the light one has the same marks in other colours. Each golden file is one folder and size.
 func TestGolden(t *testing.T) {
@@ -82,6 +88,7 @@ func TestGolden(t *testing.T) {
 	failover := folderUpdate(load(t, "../testdata/translate/failover-localized/in"))
 	dependencies := folderUpdate(load(t, "../testdata/translate/service-dependencies/in"))
 	live, relay := liveUpdate(t, "../testdata/translate/frozen/in"), relayUpdate(t, "../testdata/translate/bookinfo/in")
+	count := countedUpdate(t, "../testdata/translate/bookinfo/in")
 	for _, c := range []struct {
 		file          string
 		update        *Update
@@ -108,6 +115,8 @@ func TestGolden(t *testing.T) {
 		{"live-200x60.txt", live, watched, 200, 60, NoColour},
 		{"relay-80x23.txt", relay, relayed, 80, 23, NoColour},
 		{"relay-200x60.txt", relay, relayed, 200, 60, NoColour},
+		{"counted-80x23.txt", count, counted, 80, 23, NoColour},
+		{"counted-200x60.txt", count, counted, 200, 60, NoColour},
 		{"live-80x23-dark.ansi", live, watched[:5], 80, 23, Dark},
 	} {
 		t.Run(c.file, func(t *testing.T) {
@@ -266,6 +275,16 @@ func relayUpdate(t testing.TB, dir string) *Update {
 		Index: explain.NewLive(engine.Translate(with)), At: noon, HasChanges: true, NoChanges: "Nothing was recorded.",
 		Serving: &snapshot.Serving{Known: true, Since: noon.Add(-2 * time.Minute)},
 	}
+}
+
+// countedUpdate is what a management cluster gives whose meshctl serve counts what requests do.
+func countedUpdate(t testing.TB, dir string) *Update {
+	t.Helper()
+	input, _, err := offline.Load(offline.Dir(dir))
+	require.NoError(t, err)
+	state := engine.Translate(input)
+	report := enginetest.Report(state, noon, enginetest.Bookinfo())
+	return &Update{Index: explain.WithEvidence(explain.New(state), &explain.Evidence{Report: report}), At: noon, HasChanges: true, NoChanges: "Nothing was recorded."}
 }
 
 // start gives a dashboard that has read a folder.

@@ -99,6 +99,7 @@ func prepare(update *Update, before map[pageID]*grid) map[pageID]*grid {
 		tables[pageVirtualMeshes] = newGrid(x.VirtualMeshes())
 		tables[pagePolicies] = newGrid(x.Policies())
 		tables[pageProblems] = newGrid(x.Problems(update.At))
+		tables[pageEdges] = newGrid(explain.Edges(x))
 	}
 	if update.Checkup != nil {
 		tables[pageCheck] = newGrid(update.Checkup.Table())

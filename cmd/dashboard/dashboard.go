@@ -26,6 +26,8 @@ type Options struct {
 	Dir       string
 	Kube      cmdutil.KubeFlags
 	Namespace string
+	// Server is the URL of the metrics of meshctl serve; empty finds it.
+	Server string
 	// Write lets objects be edited and deleted.
 	Write bool
 	// Theme is auto, dark, light or none.
@@ -54,6 +56,9 @@ Keys are those of k9s: ":" goes to a page or an object, "/" filters, "enter"
 opens, "y" shows the YAML and what was generated from it, "a" asks what becomes
 of a request (":why FROM TO METHOD PATH"), "ctrl-z" keeps only problems, "?"
 lists all keys, "q" quits. The header shows which serve leads.
+
+What requests do is shown beside what policies ask for, where "meshctl top" has
+numbers: in the lists of services and workloads, in the details, and as edges.
 
 Small terminals show fewer columns; 80x20 and more show all. From 160 columns
 on, all about the row under the cursor stands beside the list: "d" goes there,
@@ -106,6 +111,9 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	_ = cmd.RegisterFlagCompletionFunc("theme", cobra.FixedCompletions(themes(), cobra.ShellCompDirectiveNoFileComp))
 	cmdutil.AddFileFlags(cmd, &opts.Dir)
 	opts.Kube.AddFlags(cmd)
+	cmdutil.AddServerFlag(cmd, &opts.Server)
+	cmd.MarkFlagsMutuallyExclusive("server", "dir")
+	cmd.MarkFlagsMutuallyExclusive("server", "snapshot")
 	return cmd
 }
 

@@ -71,6 +71,9 @@ type live struct {
 	leads bool
 	// contextName is the current context of the kubeconfig; empty if there is none.
 	contextName string
+	// counts receives what proxies count, and evidence is the last of it; see evidence.go.
+	counts   chan *explain.Evidence
+	evidence *explain.Evidence
 	// behind is since when clusters are not up to date; see explain.ClusterFacts.
 	behind map[string]time.Time
 }
@@ -88,7 +91,7 @@ func newLive(ctx context.Context, opts *Options) (*live, error) {
 	if err := watch.CheckCRDs(ctx, config); err != nil {
 		return nil, cmdutil.Advise(ctx, opts.factory, opts.Kube.Kubeconfig, err)
 	}
-	l := &live{config: config, opts: opts, translator: engine.New(engine.Options{}), ended: make(chan error, 1), checkups: make(chan checked), latest: &tui.Update{}}
+	l := &live{config: config, opts: opts, translator: engine.New(engine.Options{}), ended: make(chan error, 1), checkups: make(chan checked), counts: make(chan *explain.Evidence), latest: &tui.Update{}}
 	if opts.factory.Contexts != nil {
 		if _, current, err := opts.factory.Contexts(opts.Kube.Kubeconfig); err == nil {
 			l.contextName = current
@@ -157,6 +160,7 @@ func (l *live) start(ctx context.Context) error {
 	}
 	group.Go(func() error { l.lease.follow(ctx); return nil })
 	group.Go(func() error { l.check(ctx); return nil })
+	group.Go(func() error { l.count(ctx); return nil })
 	var err error
 	if l.changes, err = newChanges(l.config, l.opts.Namespace); err != nil {
 		return err
@@ -184,6 +188,14 @@ func (l *live) Next(ctx context.Context) (*tui.Update, error) {
 				update.Index = nil
 			}
 			return update, nil
+		case l.evidence = <-l.counts:
+			if l.input == nil {
+				continue
+			}
+			if err := l.reread(ctx); err != nil {
+				return nil, err
+			}
+			return l.current(), nil
 		case <-l.written():
 			if err := l.reread(ctx); err != nil {
 				return nil, err
@@ -269,7 +281,7 @@ func (l *live) reread(ctx context.Context) error {
 func (l *live) index() {
 	began := l.opts.factory.Now()
 	read := reading.FromWatch(l.input, l.unread != "")
-	read.InForce = l.inForce
+	read.InForce, read.Evidence = l.inForce, l.evidence
 	l.latest.Index = read.Index(l.translator)
 	l.last.keep(l.latest.Index, read)
 	now := l.opts.factory.Now()
