@@ -149,6 +149,12 @@ such as an edit that the server has not processed; and what is in force in the
 clusters where that is not what should be. If a cluster cannot be read, the
 first line says so. With --no-clusters, only the management cluster is read.
 
+What proxies have counted in the last 15 minutes is shown beside what policies
+ask for: the shares of a shift, timeouts and retries, who is refused, where the
+requests of a VirtualDestination went. It comes from the meshctl serve that
+leads, as for "meshctl top"; where it cannot be had, a line says why. With a
+folder, it is asked for only with --server.
+
 NAME is the name of the object, such as reviews-bookinfo-cluster-1, or that of
 the Kubernetes object it represents: reviews, reviews.bookinfo or
 reviews.bookinfo.cluster-1.
@@ -265,6 +271,7 @@ func newCmdKind(f *cmdutil.Factory, k kind, runF func(context.Context, *Options)
 		}
 	}
 	cmd.MarkFlagsMutuallyExclusive("watch", "snapshot")
+	cmd.MarkFlagsMutuallyExclusive("watch", "server") // numbers change always
 	return cmd
 }
 

@@ -56,7 +56,9 @@ the verdict in a line, who loses or gains which calls, which requests go
 elsewhere, what else is done with them, and which objects meshctl would write in
 each cluster, with their differences. Lines that begin with ! are about requests
 that would fail and did not before, and about services that would open to
-callers whom no policy names. Nothing is written.
+callers whom no policy names. Where the meshctl serve that leads counts what
+requests do, it is said what the callers sent that lose a service. Nothing is
+written.
 
 -f names a file, a folder with all that is below it, or - for standard input.
 Manifests of other kinds than meshctl's are left out. What is there now comes

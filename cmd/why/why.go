@@ -54,6 +54,10 @@ request is sent. If a cluster that may decide cannot be read, the first line
 says so, and the exit code is that of UNKNOWN. With --no-clusters, only the
 management cluster is read; with --dir, a folder of manifests.
 
+A line says what FROM has sent there in the last 15 minutes, whatever it asked
+for, as the meshctl serve that leads counts it (see "meshctl top"). The answer
+does not follow from it; a note says so where the two contradict each other.
+
 With --proxy, the configuration that proxies hold is read, too, by port-forward
 and with your own credential, and the same request is evaluated on it: at one
 pod of FROM, at one pod of each workload where it ends, and at the gateways

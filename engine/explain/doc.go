@@ -42,6 +42,9 @@
 //	exposure.go      what stands open, and what has no use
 //	delta.go         what differs between two recordings, and what that does to traffic
 //	checks.go        what is checked, and what follows from what else; checkup.go has the results
+//	evidence.go      what proxies have counted, beside the answers: seen.go of an object, with seenpage.go, of shifts (seenshift.go)
+//	                 and failover (seenfailover.go); in lists (seenlist.go), requests (seenwhy.go), checks (seencheck.go) and plans
+//	                 (seenplan.go)
 //	support.go       what each kind of mesh supports of each field
 //	words.go         values as text
 package explain

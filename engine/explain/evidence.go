@@ -34,6 +34,8 @@ type sight struct {
 	// get, and called are Destinations and VirtualDestinations.
 	edgesTo, edgesFrom map[snapshot.Ref][]*traffic.Row
 	served, called     map[snapshot.Ref]*traffic.Row
+	// denying are those of served whose proxies refused requests.
+	denying []*traffic.Row
 	// shifts are those of the Plan, by their TrafficPolicy, with what was seen of them.
 	shifts map[snapshot.Ref][]SeenShift
 }
@@ -63,6 +65,9 @@ func WithEvidence(x *Index, e *Evidence) *Index {
 			s.edgesFrom[row.From.Ref] = append(s.edgesFrom[row.From.Ref], row)
 		case row.To.Ref.Kind == snapshot.Workload:
 			s.served[row.To.Ref] = row
+			if row.Denied > 0 {
+				s.denying = append(s.denying, row)
+			}
 		default:
 			s.called[row.To.Ref] = row
 		}

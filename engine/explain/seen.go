@@ -167,8 +167,8 @@ func (o *Seen) addCalls(x *Index, ref snapshot.Ref) {
 		o.Calls[i].Unnamed = o.Calls[i].Unnamed && o.Calls[i].Refused > 0
 	}
 	if d != nil {
-		for w, row := range x.sight.served {
-			if k := x.workloads[w]; k != nil && k.Spec.Kubernetes != nil && backs(k.Spec.Kubernetes, d) {
+		for _, row := range x.sight.denying {
+			if w := x.workloads[row.To.Ref]; w != nil && w.Spec.Kubernetes != nil && backs(w.Spec.Kubernetes, d) {
 				o.Denied += row.Denied
 			}
 		}

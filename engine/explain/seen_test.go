@@ -275,3 +275,45 @@ func TestContradictions(t *testing.T) {
 	assert.Equal(t, traffic.NoData, unread.Seen.State)
 	assert.Empty(t, New(translatedCase(t, "bookinfo")).Why(page, toDetails, Request{}).seenText())
 }
+
+// TestFailedOver: where the requests of a VirtualDestination went follows from what the pods behind it got.
+func TestFailedOver(t *testing.T) {
+	t.Parallel()
+	state := translatedCase(t, "failover-localized")
+	const caller, self = "cart-v1-shop-cluster-1-statefulset", "cart"
+	ref := snapshot.Ref{Kind: snapshot.VirtualDestination, Namespace: "gloo-mesh", Name: self}
+	ok := func(from, to string, n uint64) enginetest.Sent {
+		return enginetest.Sent{From: from, To: to, Counts: map[snapshot.Measure]uint64{snapshot.Answered2xx: n}}
+	}
+	behind := map[string]string{} // the first workload of each cluster, as all pods behind it
+	for _, w := range state.Plan.Workloads {
+		if k := w.Spec.Kubernetes; behind[k.Controller.ClusterName] == "" && k.Controller.Name == "cart-v1" {
+			behind[k.Controller.ClusterName] = w.Name
+		}
+	}
+	require.Len(t, behind, 4)
+	for name, tt := range map[string]struct {
+		sent   []enginetest.Sent
+		unread []string
+		want   FailedOver
+	}{
+		"to the first":            {sent: []enginetest.Sent{ok(caller, self, 1000), ok("", behind["cluster-1"], 1000)}, want: OverNo},
+		"all to the second":       {sent: []enginetest.Sent{ok(caller, self, 1000), ok("", behind["cluster-2"], 990)}, want: OverYes},
+		"some to the second":      {sent: []enginetest.Sent{ok(caller, self, 1000), ok("", behind["cluster-1"], 500), ok("", behind["cluster-2"], 500)}, want: OverPartly},
+		"others call the second":  {sent: []enginetest.Sent{ok(caller, self, 1000), ok("", behind["cluster-1"], 1000), ok("", behind["cluster-2"], 700), ok(caller, "cart-shop-cluster-2", 700)}, want: OverNo},
+		"few":                     {sent: []enginetest.Sent{ok(caller, self, 99), ok("", behind["cluster-2"], 99)}, want: OverUnknown},
+		"the second is not read":  {sent: []enginetest.Sent{ok(caller, self, 1000)}, unread: []string{"cluster-2"}, want: OverUnknown},
+		"callers of two clusters": {sent: []enginetest.Sent{ok(caller, self, 1000), ok(behind["cluster-2"], self, 1000), ok("", behind["cluster-2"], 2000)}, want: OverUnknown},
+	} {
+		x := WithEvidence(New(state), &Evidence{Report: enginetest.Report(state, seenAt, tt.sent, tt.unread...)})
+		seen := x.Describe(ref).(*VirtualDestination).Seen
+		require.NotNil(t, seen.Failover, name)
+		require.NotEmpty(t, seen.Failover.Views, name)
+		assert.Equal(t, tt.want, seen.Failover.Views[0].FailedOver, "%s: %+v", name, seen.Failover.Backing)
+		titles := []string{}
+		for _, s := range x.Describe(ref).Page().Sections {
+			titles = append(titles, s.Title)
+		}
+		assert.Equal(t, []string{"", "Seen (last 15m)", "Where its requests went", "Failed over"}, titles[:4], name)
+	}
+}

@@ -74,6 +74,28 @@ const (
 	lateMinutes = 3
 )
 
+// PolicyShift is a shift with its TrafficPolicy.
+type PolicyShift struct {
+	Policy snapshot.Ref
+	SeenShift
+}
+
+// Shifts are all shifts of an Index with Evidence, ascending by their policy; none without.
+func Shifts(x *Index) (out []PolicyShift) {
+	if x.sight == nil {
+		return nil
+	}
+	for _, policy := range sortedRefs(x.sight.shifts) {
+		for _, s := range x.sight.shifts[policy] {
+			out = append(out, PolicyShift{policy, s})
+		}
+	}
+	return out
+}
+
+// Name is what the target is called.
+func (t *SeenTarget) Name() string { return t.name() }
+
 // name is what the target is called for people.
 func (t *SeenTarget) name() string {
 	switch {
