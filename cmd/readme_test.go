@@ -1,6 +1,7 @@
 package cmd_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -161,6 +162,31 @@ func TestFilesOfGitOps(t *testing.T) {
 			assert.NotEmpty(t, object, file)
 		}
 		parse(t, file, regexp.MustCompile(`(?m)( >> .*| \|\| .*)$`).ReplaceAllString(text, ""))
+	}
+}
+
+// TestFilesOfMonitoring: the files that the help has for Prometheus and Grafana are YAML and JSON.
+func TestFilesOfMonitoring(t *testing.T) {
+	t.Parallel()
+	rules := struct {
+		Spec struct {
+			Groups []struct{ Rules []map[string]any }
+		}
+	}{}
+	require.NoError(t, yaml.Unmarshal([]byte(read(t, "help/monitoring/rules.yaml")), &rules))
+	require.Len(t, rules.Spec.Groups, 1)
+	for _, rule := range rules.Spec.Groups[0].Rules {
+		for _, field := range []string{"alert", "expr", "for", "labels", "annotations"} {
+			assert.NotEmpty(t, rule[field], "%s of %v", field, rule["alert"])
+		}
+	}
+	dashboard := struct{ Panels []map[string]any }{}
+	require.NoError(t, json.Unmarshal([]byte(read(t, "help/monitoring/dashboard.json")), &dashboard))
+	ids := map[any]bool{}
+	for _, panel := range dashboard.Panels {
+		assert.NotEmpty(t, panel["targets"], panel["title"])
+		assert.False(t, ids[panel["id"]], "two panels are %v", panel["id"])
+		ids[panel["id"]] = true
 	}
 }
 

@@ -55,21 +55,26 @@ var gitopsShort = map[string]string{
 }
 
 func gitopsTopic() topic {
-	t := topic{name: "gitops", short: "Policies from Git: Argo CD, Flux, and a check of pull requests"}
+	return topicWithFiles("gitops", "Policies from Git: Argo CD, Flux, and a check of pull requests", gitopsIntro, gitopsFiles, gitopsShort)
+}
+
+// topicWithFiles is a topic whose introduction lists the files of the folder of its name, with what each of them is.
+func topicWithFiles(name, short, intro string, files embed.FS, shorts map[string]string) topic {
+	t := topic{name: name, short: short}
 	var list strings.Builder
-	entries, err := gitopsFiles.ReadDir("gitops")
+	entries, err := files.ReadDir(name)
 	if err != nil {
 		panic(err) // it is embedded
 	}
 	for _, entry := range entries {
-		text, err := gitopsFiles.ReadFile("gitops/" + entry.Name())
+		text, err := files.ReadFile(name + "/" + entry.Name())
 		if err != nil {
 			panic(err)
 		}
 		t.files = append(t.files, file{entry.Name(), string(text)})
-		fmt.Fprintf(&list, "  %-15s %s\n", entry.Name(), gitopsShort[entry.Name()])
+		fmt.Fprintf(&list, "  %-15s %s\n", entry.Name(), shorts[entry.Name()])
 	}
-	t.intro = fmt.Sprintf(gitopsIntro, list.String())
+	t.intro = fmt.Sprintf(intro, list.String())
 	return t
 }
 

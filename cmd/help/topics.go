@@ -107,6 +107,7 @@ func topics() []topic {
 		{name: "exit-codes", short: "What the exit codes mean", intro: cmdutil.ExitCodesHelp},
 		{name: "federation", short: "Which services a mesh imports, and what declares that", intro: federationIntro},
 		gitopsTopic(),
+		monitoringTopic(),
 		{
 			name: "glossary", short: "The words that meshctl uses",
 			header: []string{"Word", "Meaning"}, sections: glossarySections,

@@ -52,6 +52,7 @@ func Run(ctx context.Context, o Options) error {
 	collectors.MustRegister(newStateCollector(h.state,
 		func() []cluster.CredentialStatus { return current.Load().credentials() },
 		func() []watch.Freshness { return current.Load().freshness() }, leader.leading.Load))
+	collectors.MustRegister(newAnswers(h.state))
 	stop, err := h.listen(ctx, o)
 	if err != nil {
 		return err

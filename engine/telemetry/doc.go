@@ -8,6 +8,7 @@
 //	local.go       an agent's side: reading the proxies of its own cluster
 //	page.go        the pages of one proxy
 //	metrics.go     the numbers as metrics
+//	shifts.go      the weights and shares of shifts, as metrics
 //
 // Numbers of a cluster come in through one of three doors.
 //

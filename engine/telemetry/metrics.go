@@ -44,6 +44,9 @@ func (t *term) register(r prometheus.Registerer) error {
 		return prometheus.NewDesc("meshctl_"+name, help, labels, nil)
 	}
 	with := func(label string) []string { return append(edgeLabels[:len(edgeLabels):len(edgeLabels)], label) }
+	if err := r.Register(newShifts(t)); err != nil {
+		return err
+	}
 	return r.Register(&collector{
 		term:     t,
 		requests: desc("requests_total", "Requests that workloads sent, by the class of their last answer; none had no answer.", with("response_class")...),
