@@ -28,7 +28,7 @@ const long = `Prints the help of a command, a help topic, or what the code of an
 
 A topic with many rows can be searched: words after its name print only the
 rows that contain all of these words. After "schema" they are a command, and
-after "gitops" the name of a file.`
+after "gitops" and "monitoring" the name of a file.`
 
 const example = `  # Show the help of a command
   meshctl help describe destination

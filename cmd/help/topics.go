@@ -107,7 +107,6 @@ func topics() []topic {
 		{name: "exit-codes", short: "What the exit codes mean", intro: cmdutil.ExitCodesHelp},
 		{name: "federation", short: "Which services a mesh imports, and what declares that", intro: federationIntro},
 		gitopsTopic(),
-		monitoringTopic(),
 		{
 			name: "glossary", short: "The words that meshctl uses",
 			header: []string{"Word", "Meaning"}, sections: glossarySections,
@@ -120,6 +119,7 @@ func topics() []topic {
 			name: "meshes", short: "What Istio and Open Service Mesh can express of each field",
 			intro: meshesIntro, header: append([]string{"Field"}, meshNames()...), sections: supportSections,
 		},
+		monitoringTopic(),
 		{name: "relay", short: "How agents reach the management plane, and clusters join without a credential", intro: relayIntro},
 		{name: "roles", short: "How kubectl says what a policy does, and who may write which", intro: rolesIntro},
 		{name: SchemaTopic, short: "The fields of what commands print with -o json and -o yaml", intro: schemaIntro},
