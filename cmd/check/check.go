@@ -20,7 +20,6 @@ import (
 	"github.com/meshctl/meshctl/engine/reading"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
-	"github.com/meshctl/meshctl/engine/traffic"
 )
 
 // Options of the command.
@@ -232,7 +231,7 @@ func (o *Options) check(ctx context.Context) (*explain.Checkup, error) {
 	}
 	options := check.Options{
 		Config: management.Config, Context: o.Source.Kube.Context, Namespace: o.Source.Namespace, Version: o.Source.Factory.Version.Tag(),
-		UserAgent: management.Config.UserAgent, Timeout: o.Timeout, Detours: management.Detours, Proxies: o.Proxies, Seed: o.Seed, Telemetry: true,
+		UserAgent: management.Config.UserAgent, Timeout: o.Timeout, Detours: management.Detours, Proxies: o.Proxies, Seed: o.Seed,
 	}
 	if o.Pre {
 		candidates, err := o.candidates()
@@ -274,23 +273,8 @@ func Checkup(ctx context.Context, management reading.Management, options check.O
 	if options.Proxies > 0 {
 		facts.Proxies = check.Sample(ctx, index, facts.Gateways, options)
 	}
-	if leads, _ := facts.Serving.At(facts.Now); options.Telemetry && leads {
-		facts.Traffic = telemetry(ctx, management, options.Timeout)
-	}
 	facts.Translate = engine.Translate
 	return index.Checkup(facts), nil
-}
-
-// telemetry asks the serve that leads what it reads of proxies; nil if it cannot be asked from here: not everybody may, and `meshctl top` says
-// why.
-func telemetry(ctx context.Context, management reading.Management, timeout time.Duration) []traffic.ClusterReport {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	report, err := management.Traffic(ctx, "", traffic.Query{By: traffic.ByEdge, Window: traffic.Kept})
-	if err != nil {
-		return nil
-	}
-	return report.Clusters
 }
 
 func (o *Options) candidates() ([]check.Candidate, error) {

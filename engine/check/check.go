@@ -42,8 +42,6 @@ type Options struct {
 	// Proxies is how many pairs of a caller and a service are looked at in proxies, drawn with Seed.
 	Proxies int
 	Seed    uint64
-	// Telemetry: the serve that leads is asked what it reads of proxies, too.
-	Telemetry bool
 	// Detours lead to clusters whose stored address cannot be dialled from here; nil for none.
 	Detours *registration.Detours
 }

@@ -57,7 +57,7 @@ func (x *Index) Checkup(facts *CheckFacts) *Checkup {
 			categories = append(categories, pending(c))
 		}
 	}
-	return k.checkup(append(categories, k.meshes(), k.gateways(), k.federation(), k.trust(), trafficCheck(k), k.policies(), k.drift(), k.proxies(), trafficChecks(facts.Traffic), k.leftovers(), k.others())...)
+	return k.checkup(append(categories, k.meshes(), k.gateways(), k.federation(), k.trust(), trafficCheck(k), k.policies(), k.drift(), k.proxies(), k.leftovers(), k.others())...)
 }
 
 // checkup counts what categories have, and the issues behind them.

@@ -7,7 +7,6 @@ import (
 
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/snapshot"
-	"github.com/meshctl/meshctl/engine/traffic"
 )
 
 // CheckResult is what came of a check.
@@ -101,8 +100,6 @@ type CheckFacts struct {
 	Translate func(*snapshot.Input) *snapshot.State
 	// Proxies is a sample of what proxies hold; nil if none was taken.
 	Proxies *CheckedProxies
-	// Traffic is how what proxies count comes in, by cluster, as the serve that leads says; nil if it could not be asked.
-	Traffic []traffic.ClusterReport
 }
 
 // CheckedCluster is a registered cluster as it was found from here.

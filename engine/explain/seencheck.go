@@ -28,6 +28,7 @@ func trafficCheck(k *checks) CheckCategory {
 	case problems == 0:
 		c.ok(id, "requests succeed, and shifts have their weights", counting(requests, "request")+" in the "+s.window()+"; "+read)
 	}
+	addDoors(&c, s.Report.Clusters)
 	return c
 }
 

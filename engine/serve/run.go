@@ -180,7 +180,13 @@ func newWorker(o Options, id string, f *fence, m *metrics) (*worker, error) {
 	w.verifier = &verifier{state: func() *snapshot.State { return w.loop.state.Load() }, verify: w.verify, wake: make(chan struct{}, 1)}
 	w.leaver = newLeaver(w.loop.state.Load, w.clusters.Source.Link, func() *hub.Hub { return w.clusters.hub })
 	w.clusters.runnables = w.runnables
-	w.loop.translated = func() { w.runnables.notify(); w.verifier.notify(); w.timeline.notify(); w.leaver.notify(); w.states.notify() }
+	w.loop.translated = func() {
+		w.runnables.notify()
+		w.verifier.notify()
+		w.timeline.notify()
+		w.leaver.notify()
+		w.states.notify()
+	}
 	if w.loop.home, err = newHome(o.Management, o.Namespace); err != nil {
 		return nil, err
 	}
