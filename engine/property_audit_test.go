@@ -32,7 +32,7 @@ func TestAuditingChangesNothing(t *testing.T) {
 		}
 		about := []any{"seed %d", seed}
 		same(t, base.Output.Parts, got.Output.Parts, about...)
-		require.Equal(t, len(would.Plan.Policies), len(got.Plan.Policies), about...)
+		require.Len(t, got.Plan.Policies, len(would.Plan.Policies), about...)
 		before, after, audit := explain.New(got), explain.New(would), explain.New(got.Audited)
 		for _, ref := range after.Refs(snapshot.Destination) {
 			require.Equal(t, after.Describe(ref).(*explain.Destination).Access, audit.Describe(ref).(*explain.Destination).Access, about...)

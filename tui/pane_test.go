@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"strings"
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
@@ -67,5 +66,5 @@ func TestDetailsAreOfTheLatestUpdate(t *testing.T) {
 	m.Update(tea.WindowSizeMsg{Width: 100, Height: 45})
 	press(t, m, "j")
 	assert.NotContains(t, m.screen(), " │ ")
-	assert.True(t, strings.Contains(m.screen(), ">   TrafficPolicy  reviews-shift"))
+	assert.Contains(t, m.screen(), ">   TrafficPolicy  reviews-shift")
 }

@@ -30,8 +30,9 @@ type SeenBacking struct {
 type FailedOver string
 
 const (
-	// OverYes: the services of the first priority got next to nothing, and others did. OverPartly: others did, too.
-	OverYes    FailedOver = "yes"
+	// OverYes: the services of the first priority got next to nothing, and others did.
+	OverYes FailedOver = "yes"
+	// OverPartly: others did, too.
 	OverPartly FailedOver = "partly"
 	// OverNo: the services of the first priority got all.
 	OverNo FailedOver = "no"

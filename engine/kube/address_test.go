@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -35,7 +34,7 @@ func TestGetFromAddress(t *testing.T) {
 	assert.Equal(t, "page", string(data))
 	_, err = GetFromAddress(t.Context(), address, "large", 100)
 	var large *TooBigError
-	assert.True(t, errors.As(err, &large), "%v", err)
+	assert.ErrorAs(t, err, &large)
 	_, err = GetFromAddress(t.Context(), address, "elsewhere", 100)
 	assert.ErrorContains(t, err, "it answers 302 Found")
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
@@ -118,5 +117,5 @@ func TestStatesWaitForRoom(t *testing.T) {
 	s.compare(time.Unix(4, 0))
 	require.Len(t, r.pending, 1)
 	assert.Equal(t, "b", r.pending[0].cause.Name)
-	assert.False(t, strings.Contains(log.String(), "dropped"))
+	assert.NotContains(t, log.String(), "dropped")
 }

@@ -365,7 +365,7 @@ func TestPrometheusThatAnswersOtherwise(t *testing.T) {
 		want   string
 	}{
 		"a refusal":     {answer: func(w http.ResponseWriter) { w.WriteHeader(http.StatusUnauthorized) }, want: "401 Unauthorized; key token of the Secret"},
-		"a redirection": {answer: func(w http.ResponseWriter) { w.Header().Set("Location", "/x"); w.WriteHeader(302) }, want: "redirections are not followed"},
+		"a redirection": {answer: func(w http.ResponseWriter) { w.Header().Set("Location", "/x"); w.WriteHeader(http.StatusFound) }, want: "redirections are not followed"},
 		"a page":        {answer: func(w http.ResponseWriter) { _, _ = fmt.Fprint(w, "<html>") }, want: "its answer is none of Prometheus' API"},
 		"not found":     {answer: func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) }, want: "404 Not Found; check that the URL"},
 		"an error": {answer: func(w http.ResponseWriter) {
