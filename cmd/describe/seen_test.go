@@ -15,6 +15,7 @@ import (
 	"github.com/meshctl/meshctl/engine/enginetest"
 	"github.com/meshctl/meshctl/engine/golden"
 	"github.com/meshctl/meshctl/engine/offline"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // counting answers as a meshctl serve does that has read the proxies of a folder, but for those of some clusters.
@@ -55,4 +56,32 @@ func TestGoldenSeen(t *testing.T) {
 	assert.Contains(t, with, "Seen (last 15m)")
 	assert.Contains(t, with, "No data: meshctl serve")
 	assert.NotContains(t, without, "Seen", "who names no server gets no words about one")
+}
+
+// TestGoldenAudited: what is audited says how many requests it would have refused, and whose.
+func TestGoldenAudited(t *testing.T) {
+	t.Parallel()
+	sent := func(from, to string, n uint64) enginetest.Sent {
+		return enginetest.Sent{From: from, To: to, Counts: map[snapshot.Measure]uint64{snapshot.Answered2xx: n}}
+	}
+	const web, cart, orders = "web-front-cluster-1-statefulset", "cart-v1-shop-cluster-1-statefulset", "orders-till-cluster-1-statefulset"
+	all := []enginetest.Sent{
+		sent(web, "cart-shop-cluster-1", 212), sent(cart, "cart-shop-cluster-1", 9189), sent(web, "orders-till-cluster-1", 40), sent(cart, "cache-shop-cluster-1", 1000),
+	}
+	for name, c := range map[string]struct {
+		folder string
+		sent   []enginetest.Sent
+		unread []string
+		args   []string
+	}{
+		"narrowed": {"audit", all, nil, []string{"accesspolicy", "cache-read-only"}},
+		"denied":   {"audit", all, nil, []string{"accesspolicy", "orders-not-for-web"}},
+		"allowed":  {"audit", all, nil, []string{"accesspolicy", "cart-for-shop"}},
+		"global":   {"audit-global", append(all, sent(orders, "cache-shop-cluster-1", 3)), nil, []string{"virtualmesh", "virtual-mesh"}},
+		"unread":   {"audit", nil, []string{"cluster-1"}, []string{"accesspolicy", "cart-for-shop"}},
+	} {
+		folder := "../../testdata/translate/" + c.folder + "/in"
+		url := counting(t, folder, c.sent, c.unread...)
+		golden.File(t, "testdata/audited-"+name+".txt", described(t, append(c.args, "--dir", folder, "--server", url)...))
+	}
 }

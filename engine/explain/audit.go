@@ -17,6 +17,25 @@ type Audit struct {
 	Allowed []AuditedCalls `json:"allowed,omitempty"`
 	// Narrowed are services of which callers that are let in could ask for less.
 	Narrowed []snapshot.Ref `json:"narrowed,omitempty"`
+	// Seen are the requests that were counted lately; nil where nobody counts.
+	Seen *AuditSeen `json:"seen,omitempty"`
+}
+
+// AuditSeen are requests that were answered lately, and would have been refused: those of callers that would not be let in at all. Of
+// callers that could ask for less, it is not known which requests those are.
+type AuditSeen struct {
+	Window string `json:"window"`
+	// Refused are those requests, by Callers workloads, of all Requests to the services; Calls has them by caller and service.
+	Refused  uint64     `json:"refused"`
+	Callers  int        `json:"callers"`
+	Requests uint64     `json:"requests"`
+	Calls    []SeenCall `json:"calls"`
+	// Narrowed are the requests to services of which callers could ask for less: some of them would have been refused, too.
+	Narrowed uint64 `json:"narrowed,omitempty"`
+	// Uncounted is how many workloads would be refused of whose requests nothing is known. Unknown says why nothing is known at all; empty if
+	// something is.
+	Uncounted int    `json:"uncounted,omitempty"`
+	Unknown   string `json:"unknown,omitempty"`
 }
 
 // AuditedCalls are calls of each of From to each of To, both ascending.
@@ -32,9 +51,11 @@ func audit(x *Index, on func(*snapshot.DestinationPlan) bool) *Audit {
 	}
 	e := &effects{before: x, after: x.audited, callers: x.Refs(snapshot.Workload)}
 	out := &Audit{Refused: []AuditedCalls{}}
+	var services []snapshot.Ref
 	for _, ref := range sortedRefs(x.destinations) {
 		was, is := x.destinations[ref], x.audited.destinations[ref]
 		if is != nil && on(was) {
+			services = append(services, ref)
 			e.access(ref, was, is)
 		}
 	}
@@ -51,7 +72,53 @@ func audit(x *Index, on func(*snapshot.DestinationPlan) bool) *Audit {
 			out.Allowed = append(out.Allowed, calls)
 		}
 	}
+	out.Seen = auditSeen(x, services, out.Narrowed, e.list)
 	return out
+}
+
+// auditSeen counts the requests to services that effects would have ended; nil where nobody counts.
+func auditSeen(x *Index, services, narrowed []snapshot.Ref, effects []Effect) *AuditSeen {
+	if x.sight == nil {
+		return nil
+	}
+	out := &AuditSeen{Window: x.sight.window(), Calls: []SeenCall{}, Requests: x.sight.requestsTo(services), Narrowed: x.sight.requestsTo(narrowed)}
+	if x.sight.Report == nil {
+		out.Unknown = x.sight.Unknown
+	} else if lost := plannedSeen(x, effects); lost != nil {
+		out.Refused, out.Callers, out.Calls, out.Uncounted = lost.Requests, lost.Callers, lost.Sent, lost.Uncounted
+	}
+	return out
+}
+
+// requestsTo are all requests that were counted to services.
+func (s *sight) requestsTo(services []snapshot.Ref) (n uint64) {
+	for _, ref := range services {
+		for _, edge := range s.edgesTo[ref] {
+			n += edge.Requests
+		}
+	}
+	return n
+}
+
+// Text is it as a sentence.
+func (s *AuditSeen) Text() string {
+	switch {
+	case s.Unknown != "":
+		return "Which requests it would have refused is not known: " + s.Unknown + "."
+	case s.Refused == 0 && s.Uncounted > 0:
+		return "In the " + s.Window + ", it would have refused no request that was counted; of " + snapshot.Count(s.Uncounted, "caller") + " nothing is known."
+	}
+	text := fmt.Sprintf("In the %s, it would have refused %s of %s", s.Window, grouped(s.Refused), counting(s.Requests, "request"))
+	if s.Callers > 0 {
+		text += ", of " + snapshot.Count(s.Callers, "caller")
+	}
+	if s.Narrowed > 0 {
+		text += fmt.Sprintf("; and some of the %s to services of which callers could ask for less", counting(s.Narrowed, "request"))
+	}
+	if s.Uncounted > 0 {
+		text += "; of " + snapshot.Count(s.Uncounted, "other caller") + " nothing is known"
+	}
+	return text + "."
 }
 
 // policyAudit is what a policy that is audited would change on its Destinations; nil for others.
@@ -101,7 +168,23 @@ func (a *Audit) sections() []Section {
 	if len(out.Rows) == 0 {
 		out = Section{Title: out.Title, Text: "No known caller would be refused."}
 	}
-	return []Section{out}
+	return append([]Section{out}, a.Seen.sections()...)
+}
+
+// sections show the requests that would have been refused.
+func (s *AuditSeen) sections() []Section {
+	if s == nil {
+		return nil
+	}
+	out := Section{Title: "Audit: seen", Text: s.Text()}
+	if len(s.Calls) == 0 {
+		return []Section{out}
+	}
+	calls := Section{Title: "Requests that would have been refused", Header: []string{"CALLER", "TO", "REQUESTS"}}
+	for i := range s.Calls {
+		calls.Rows = append(calls.Rows, []string{s.Calls[i].From.Name, s.Calls[i].To.Name, grouped(s.Calls[i].Requests)})
+	}
+	return []Section{out, calls}
 }
 
 // auditSentence says what an object that is audited would change for calls; empty for others.
@@ -133,7 +216,11 @@ func auditSentence(x *Index, ref snapshot.Ref) string {
 	if len(parts) == 0 {
 		parts = append(parts, "refuse no known caller")
 	}
-	return fmt.Sprintf("%s %s is audited: nothing is refused. With all that is audited enforced, it would %s", ref.Kind, shortName(ref), strings.Join(parts, ", and "))
+	text := fmt.Sprintf("%s %s is audited: nothing is refused. With all that is audited enforced, it would %s", ref.Kind, shortName(ref), strings.Join(parts, ", and "))
+	if audit.Seen != nil {
+		text += ". " + strings.TrimSuffix(audit.Seen.Text(), ".")
+	}
+	return text
 }
 
 // auditNote says what would become of requests if all that is audited was enforced; empty if the same.
