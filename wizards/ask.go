@@ -188,6 +188,7 @@ func askVirtualMesh(s *Session) error {
 		{"", "as each mesh is configured now"},
 		{"DISABLED", "yes, unless an AccessPolicy restricts it (DISABLED)"},
 		{"ENABLED", "no, only what an AccessPolicy allows (ENABLED)"},
+		{"AUDIT", "yes, but say what would be rejected if not (AUDIT)"},
 	}, "")
 }
 

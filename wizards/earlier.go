@@ -189,6 +189,7 @@ func (f *Form) unasked() map[string]string {
 			"cors-credentials": "policy.corsPolicy", "csrf-percent": "policy.csrf",
 		},
 		snapshot.VirtualMesh:     {"root-secret": "mtlsConfig", "auto-restart-pods": "mtlsConfig", "federate-to": "federation.selectors", "federation-mode": "", "flat-network": "", "hostname-suffix": ""},
+		snapshot.AccessPolicy:    {"enforcement": ""},
 		snapshot.AccessLogRecord: {"response-trailer": ""},
 		snapshot.VirtualDestination: {
 			"target-port": "", "protocol": "", "outlier-errors": "localized", "outlier-interval": "localized", "outlier-ejection-time": "localized",

@@ -82,7 +82,8 @@ func AccessPolicy() *Form {
 		{"destinationSelector", "--all-destinations, --destination, --destination-namespaces, --destination-clusters or --destination-labels"},
 	}}
 	f.Fields = append(f.Fields,
-		Field{Flag: actionFlag, Path: "action", Usage: "allow the calls (default), or deny them, whatever other policies allow", codec: accessAction()},
+		Field{Flag: actionFlag, Path: "action", Usage: "allow the calls (default), or deny them, whatever other policies allow", codec: lower(allow, deny)},
+		Field{Flag: "enforcement", Path: "enforcement", Usage: "refuse what the policy says (default), or only say what it would refuse", codec: lower("enforce", "audit")},
 		Field{Flag: "all-sources", Unless: "sourceSelector", Usage: "all callers", codec: boolean()},
 		Field{Flag: "source-account", Path: "sourceSelector[0].kubeServiceAccountRefs.serviceAccounts", Usage: "callers with this service account, as name.namespace.cluster; * matches any", codec: each("account", parseAccount, formatAccount)},
 	)
@@ -105,17 +106,17 @@ const (
 	deny  = "deny"
 )
 
-// accessAction is an action of AccessPolicies, in lower case.
-func accessAction() codec {
-	return one(allow+"|"+deny, func(s string) (any, error) {
-		if s != allow && s != deny {
-			return nil, fmt.Errorf("%q: must be %s or %s", s, allow, deny)
+// lower is one of some words, which the field has in upper case.
+func lower(words ...string) codec {
+	return one(strings.Join(words, "|"), func(s string) (any, error) {
+		if !slices.Contains(words, s) {
+			return nil, fmt.Errorf("%q: must be %s", s, strings.Join(words, " or "))
 		}
 		return strings.ToUpper(s), nil
 	}, func(v any) (string, bool) {
 		text, _ := v.(string)
-		lower := strings.ToLower(text)
-		return lower, (lower == allow || lower == deny) && strings.ToUpper(lower) == text
+		word := strings.ToLower(text)
+		return word, slices.Contains(words, word) && strings.ToUpper(word) == text
 	})
 }
 
@@ -139,7 +140,7 @@ func VirtualMesh() *Form {
 	add("federation-mode", "federation.mode", "of these, what a mesh imports: ALL, or only what is DECLARED to be called", text("mode"))
 	add("flat-network", "federation.flatNetwork", "pods reach pods of other clusters without gateways", boolean())
 	add("hostname-suffix", "federation.hostnameSuffix", "suffix of host names in other meshes (default: global)", text("suffix"))
-	add("global-access", "globalAccessPolicy", "reject calls that no AccessPolicy allows: MESH_DEFAULT, ENABLED, DISABLED", text("setting"))
+	add("global-access", "globalAccessPolicy", "reject calls that no AccessPolicy allows: MESH_DEFAULT, ENABLED, DISABLED, or AUDIT, which only says what ENABLED would reject", text("setting"))
 	return f
 }
 

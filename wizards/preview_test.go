@@ -55,7 +55,7 @@ func TestPreviewOfWhatIsStored(t *testing.T) {
 		require.NoError(t, err)
 		catalog := wizards.NewCatalog(in, time.Unix(0, 0))
 		for ref, stored := range in.Objects {
-			if info := ref.Kind.Info(); info.Side != snapshot.ManagementSide || info.Access&snapshot.Watch == 0 {
+			if info := ref.Kind.Info(); ref.Cluster != "" || info.Side != snapshot.ManagementSide || info.Access&snapshot.Watch == 0 {
 				continue
 			}
 			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(stored)

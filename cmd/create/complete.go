@@ -15,8 +15,8 @@ import (
 func words() map[string][]string {
 	methods := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
 	return map[string][]string{
-		"trust": {"shared", "limited"}, "federate": {"all"}, "federation-mode": {"ALL", "DECLARED"}, "protocol": {"HTTP", "HTTPS", "GRPC", "HTTP2", "MONGO", "TCP", "TLS"}, "global-access": {"MESH_DEFAULT", "ENABLED", "DISABLED"},
-		"tls-mode": {"ISTIO_MUTUAL", "SIMPLE", "DISABLE"}, "allowed-methods": methods, "cors-methods": methods,
+		"trust": {"shared", "limited"}, "federate": {"all"}, "federation-mode": {"ALL", "DECLARED"}, "protocol": {"HTTP", "HTTPS", "GRPC", "HTTP2", "MONGO", "TCP", "TLS"}, "global-access": {"MESH_DEFAULT", "ENABLED", "DISABLED", "AUDIT"},
+		"enforcement": {"enforce", "audit"}, "tls-mode": {"ISTIO_MUTUAL", "SIMPLE", "DISABLE"}, "allowed-methods": methods, "cors-methods": methods,
 		"retry-on": {"connect-failure", "gateway-error", "reset", "5xx", "refused-stream", "unavailable", "cancelled"},
 	}
 }

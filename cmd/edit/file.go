@@ -62,10 +62,10 @@ func inFile(file string, kind snapshot.Kind) ([]*document, error) {
 	return out, nil
 }
 
-// inFolder finds an object of the folder in its files; nil if it is in none, as in an archive or an overlay.
+// inFolder finds an object of the management plane in the files of a folder; nil if it is in none, as in an archive or an overlay.
 func inFolder(dir string, ref snapshot.Ref) *document {
 	var found *document
-	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(filepath.Join(dir, offline.ManagementFolder), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path)) {
 			return nil //nolint:nilerr // the folder was read already, and said what cannot be
 		}

@@ -278,6 +278,9 @@ func (o *Options) find(ctx context.Context, catalog *wizards.Catalog) (*document
 		if err != nil {
 			return nil, err
 		}
+		if found.Cluster != "" {
+			return nil, fmt.Errorf("%s: it is written in cluster %s; edit it there, such as with: kubectl edit", found, found.Cluster)
+		}
 		ref, o.Namespace, o.Name = found, found.Namespace, found.Name
 		stored = catalog.Input.Find(ref)
 	}
