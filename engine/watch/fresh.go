@@ -56,11 +56,13 @@ func (m *member) heard() (heard time.Time) {
 }
 
 // quietest is the kind of which the server has sent nothing for longest, and since when;
-// the zero time if it has never sent anything.
+// the zero time if it has never sent anything. What may not be read counts no more than what was not asked for: the server
+// answers, and says so.
 func (c *clusterCache[V]) quietest() (kind snapshot.Kind, heard time.Time) {
-	for i, f := range c.feeds {
-		if at := f.heard(); i == 0 || at.Before(heard) {
-			kind, heard = f.kind(), at
+	first := true
+	for _, f := range c.feeds {
+		if at := f.heard(); !f.isDenied() && (first || at.Before(heard)) {
+			kind, heard, first = f.kind(), at, false
 		}
 	}
 	for _, f := range c.configMaps.running() {

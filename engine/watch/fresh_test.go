@@ -17,12 +17,14 @@ import (
 // sounding is a feed of which only matters when the server last sent something.
 type sounding struct {
 	feeder
-	of snapshot.Kind
-	at time.Time
+	of     snapshot.Kind
+	at     time.Time
+	denied bool
 }
 
 func (s *sounding) kind() snapshot.Kind { return s.of }
 func (s *sounding) heard() time.Time    { return s.at }
+func (s *sounding) isDenied() bool      { return s.denied }
 
 func (s *sounding) brokenObjects(string) []snapshot.Failure { return nil }
 
@@ -31,7 +33,7 @@ func TestAClusterOfWhichNothingComesIsFrozen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods, nodes := &sounding{of: snapshot.Pod, at: time.Now()}, &sounding{of: snapshot.Node, at: time.Now()}
 		cache := newClusterCache[snapshot.Cluster](nil, &mirror.Connection{}, func() {})
-		cache.feeds = []feeder{pods, nodes}
+		cache.feeds = []feeder{&sounding{of: snapshot.TrafficPolicy, denied: true}, pods, nodes}
 		c := newMember(&snapshot.Cluster{Name: "west"}, sessionSettings{silence: kube.DefaultSilence}, slog.New(slog.DiscardHandler), func() {})
 		s := &session{sessionSettings: c.settings, cluster: c, config: &rest.Config{Host: "https://west:6443"}}
 		c.active = &runningSession{session: s}
