@@ -167,7 +167,7 @@ func TestBrokenObjectsOfACluster(t *testing.T) {
 
 	changed := make(chan struct{}, 1)
 	log := &logLines{}
-	p, err := newManagedCache(config, &mirror.Link{}, scheme.New(), snapshot.Plane{Namespace: "gloo-mesh"}, &snapshot.Cluster{}, withoutStatuses, nil, func() { signal(changed) })
+	p, err := newManagedCache(config, &mirror.Link{}, scheme.New(), snapshot.Plane{Namespace: "gloo-mesh"}, &snapshot.Cluster{Name: "west"}, withoutStatuses, nil, func() { signal(changed) })
 	require.NoError(t, err)
 	p.log = slog.New(slog.NewTextHandler(log, nil))
 	for _, f := range p.feeds {
