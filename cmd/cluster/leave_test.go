@@ -33,7 +33,7 @@ func (w *relayWorld) listed(word string) {
 	w.t.Helper()
 	waittest.Until(w.t, "cluster-2 is "+word, func() bool {
 		require.NoError(w.t, w.meshctl("list"))
-		return strings.Contains(w.stdout(), word)
+		return strings.Contains(w.stdout(), word) && !strings.Contains(w.stdout(), "not "+word)
 	})
 }
 

@@ -42,6 +42,9 @@ type Lister struct {
 	Silence time.Duration
 	// Silent, if set, is called for each watch that ends because of that.
 	Silent func()
+	// Asks: the server is asked first whether the kind may be listed, so that one which administrators need not allow leaves no
+	// refused requests in its audit log.
+	Asks bool
 
 	// absent: the server does not serve the kind. silent: the last watch delivered
 	// nothing.
@@ -124,6 +127,12 @@ func (l *Lister) ListWithContext(ctx context.Context, options metav1.ListOptions
 		return nil, err
 	}
 	if options.Continue == "" {
+		if l.Asks {
+			if err := l.permitted(ctx); err != nil {
+				l.done(ctx, err)
+				return nil, err
+			}
+		}
 		l.arrivals()
 		// From its cache, an API server would answer with all pages at once.
 		options.ResourceVersion, options.ResourceVersionMatch = "", ""
@@ -167,6 +176,9 @@ var errAbsent = errors.New("the kind is not served")
 func (l *Lister) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	if l.absent.Load() {
 		return nil, errAbsent // one request is enough: the list that follows
+	}
+	if l.Asks && options.SendInitialEvents != nil {
+		return nil, errUnstreamed
 	}
 	if l.silent.Load() && options.SendInitialEvents != nil {
 		return nil, errSilent

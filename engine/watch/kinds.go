@@ -67,10 +67,10 @@ func managedReads(plane snapshot.Plane, cluster string, keep statuses) []managed
 		}},
 		readAs("", stripOwn[*certificatesv1.CertificateRequest]),
 		{snapshot.TrafficPolicy, stripAs(unless(keep, dropTrafficStatus)), func(c *clusterCache[snapshot.Cluster], seed *snapshot.Cluster) error {
-			return addMirrored(c, seed, &kube.Lister{}, all, unless(keep, dropTrafficStatus))
+			return addMirrored(c, seed, &kube.Lister{Asks: true}, all, unless(keep, dropTrafficStatus))
 		}},
 		{snapshot.AccessPolicy, stripAs(unless(keep, dropAccessStatus)), func(c *clusterCache[snapshot.Cluster], seed *snapshot.Cluster) error {
-			return addMirrored(c, seed, &kube.Lister{}, all, unless(keep, dropAccessStatus))
+			return addMirrored(c, seed, &kube.Lister{Asks: true}, all, unless(keep, dropAccessStatus))
 		}},
 	}
 	byHand := func(labels map[string]string) bool { return !plane.Generated(labels, cluster) }

@@ -27,8 +27,10 @@ var unseen = []string{
 	"TrafficPolicy.httpRequestMatchers.name",
 	"Settings.federation.warnServiceEntriesPerProxy",
 	"Settings.federation.warnEndpointsPerProxy",
-	"VirtualMesh.mtlsConfig", // package e2e, TestTrust
-	"Settings.trust",         // package certs/verify
+	"VirtualMesh.mtlsConfig",           // package e2e, TestTrust
+	"Settings.trust",                   // package certs/verify
+	"AccessPolicy.enforcement",         // package engine, TestAuditingChangesNothing
+	"Settings.workloadClusterPolicies", // package engine, TestPoliciesOfClustersStayInTheirNamespace
 }
 
 // TestEveryFieldHasACase: every field that Istio can express has a case.

@@ -1,0 +1,63 @@
+package kube
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// TestAsksFirst: a kind that may not be listed is not listed; one of which the server does not say so is.
+func TestAsksFirst(t *testing.T) {
+	t.Parallel()
+	var lists atomic.Int32
+	var answer atomic.Pointer[string]
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodPost {
+			assert.Equal(t, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", r.URL.Path)
+			_, _ = w.Write([]byte(*answer.Load()))
+			return
+		}
+		lists.Add(1)
+		_, _ = w.Write([]byte(`{"apiVersion": "v1", "kind": "PodList", "items": []}`))
+	}))
+	t.Cleanup(server.Close)
+	for given, may := range map[string]bool{
+		`{"status": {"allowed": true}}`: true, `{"status": {"allowed": false}}`: false, `{}`: false, `no answer`: true,
+	} {
+		lister := asking(t, server.URL)
+		answer.Store(&given)
+		before := lists.Load()
+		_, err := lister.ListWithContext(t.Context(), metav1.ListOptions{})
+		assert.Equal(t, may, err == nil, "%s: %v", given, err)
+		assert.Equal(t, !may, apierrors.IsForbidden(err), given)
+		assert.Equal(t, may, lists.Load() > before, given)
+		stream := true
+		_, err = lister.WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: &stream})
+		require.ErrorIs(t, err, errUnstreamed)
+	}
+}
+
+// asking is a Lister of pods that asks first.
+func asking(t *testing.T, url string) *Lister {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, corev1.AddToScheme(scheme))
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	client, err := NewClient(&rest.Config{Host: url}, ClientOptions{Serializer: serializer.NewCodecFactory(scheme).WithoutConversion()})
+	require.NoError(t, err)
+	return &Lister{Client: client, Kind: snapshot.Pod, Asks: true}
+}
