@@ -65,6 +65,7 @@ func TestBeatsKeepAStream(t *testing.T) {
 	w.proxy.set(func(p *proxy) { p.idle = 2 * time.Second })
 	w.agent()
 	w.same()
+	waittest.Until(t, "the agent has also asked, by a connection of its own, whether readings are taken", func() bool { return w.proxy.connections() == 2 })
 	connections, passed := w.proxy.connections(), 0
 	w.proxy.set(func(p *proxy) { passed = p.passed })
 	waittest.Until(t, "nothing but beats passes for long", func() bool {
