@@ -19,7 +19,7 @@ import (
 // BenchmarkWarnings is an answer with warnings where there are 1,000 services and 2,000 policies. Its limit is
 // webhook.Budget, after which an answer has none.
 func BenchmarkWarnings(b *testing.B) {
-	state := engine.Translate(enginetest.World(enginetest.Size{Services: 500, Clusters: 2, FederateEvery: 1, Policies: 500}))
+	state := engine.Translate(enginetest.World(enginetest.Size{Services: 500, Clusters: 2, FederateEvery: 1, Policies: 1000}))
 	for name, object := range map[string]snapshot.APIObject{
 		"one service":  enginetest.AccessPolicy(100_000, 7, 0),
 		"one caller":   enginetest.TrafficPolicy(100_000, 7, 0, 3*time.Second),
