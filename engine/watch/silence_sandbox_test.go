@@ -46,6 +46,7 @@ func newSwallower(t *testing.T, config *rest.Config) *swallower {
 	}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.hangs.Load() && r.URL.Path != "/readyz" && r.URL.Query().Get("watch") == "" {
+			_, _ = io.Copy(io.Discard, r.Body) // a server notices only after the body that its client is gone
 			<-r.Context().Done()
 			return
 		}
