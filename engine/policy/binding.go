@@ -32,8 +32,8 @@ type accessBinding struct {
 	callers   map[snapshot.Ref]*callers
 	uncovered map[accountKey]snapshot.Ref
 	fields    map[*snapshot.Dialect][]snapshot.Issue
-	// lastGood are the rules of accepted versions that were asked for.
-	lastGood []*snapshot.AccessRule
+	// lastGood are the rules of accepted versions that were asked for, and wasGood those of the binding before, to reuse.
+	lastGood, wasGood []*snapshot.AccessRule
 
 	policy    *networkingv1.AccessPolicy
 	ref       snapshot.Ref
@@ -96,7 +96,7 @@ func setsRoutes(p *networkingv1.Policy) bool {
 func (env *environment) newAccessBinding(p *networkingv1.AccessPolicy, old *accessBinding) *accessBinding {
 	b := &accessBinding{stale: true, policy: p, ref: snapshot.RefOf(snapshot.AccessPolicy, p)}
 	if old != nil {
-		b.plan = old.plan // to reuse
+		b.plan, b.wasGood = old.plan, old.lastGood // to reuse
 	}
 	rule, issues := readSources(p, env.inv, env.topology)
 	b.rule = rule

@@ -76,6 +76,9 @@ func (b *accessBinding) lastGoodRule(env *environment, applied *discoveryv1.Appl
 	p.Generation, p.Spec = applied.ObservedGeneration, *applied.Spec.DeepCopy()
 	rule, _ := readSources(p, env.inv, env.topology)
 	rule.LastGood = true
+	if at := slices.IndexFunc(b.wasGood, func(was *snapshot.AccessRule) bool { return reflect.DeepEqual(was, rule) }); at >= 0 {
+		rule = b.wasGood[at]
+	}
 	b.lastGood = append(b.lastGood, rule)
 	return rule
 }
