@@ -55,7 +55,12 @@ func boundAccess(p *networkingv1.AccessPolicy, in reach) (*networkingv1.AccessPo
 	out.InCluster, out.Status = in.cluster, networkingv1.AccessPolicyStatus{}
 	destinations, left := in.destinations(p.Spec.DestinationSelector)
 	out.Spec.DestinationSelector = destinations
-	return &out, in.leftOut("destinationSelector", left)
+	issues := in.leftOut("destinationSelector", left)
+	if p.Spec.Audited() {
+		issues = append(issues, snapshot.Errorf(snapshot.FieldUnsupported, "have an administrator write the policy in the management cluster; or remove enforcement, which has the policy decide",
+			"policies of workload clusters cannot be audited: it refuses and allows nothing").At("enforcement"))
+	}
+	return &out, issues
 }
 
 // destinations are the part of some selectors that is about services within reach, and what was left out.
