@@ -66,7 +66,8 @@ type AccessPolicySpec struct {
 	// else. Callers that present no identity are rejected only by a policy without sourceSelector. Not part of Gloo Mesh 1.x.
 	Action AccessAction `json:"action,omitempty"`
 	// Enforcement is ENFORCE if omitted. With AUDIT, the policy refuses nothing and allows nothing: meshctl describe, why and plan say
-	// which calls it would refuse, if all that is audited was enforced. Not part of Gloo Mesh 1.x.
+	// which calls it would refuse, if all that is audited was enforced; a policy
+	// of a workload cluster is rejected with it. Not part of Gloo Mesh 1.x.
 	Enforcement Enforcement `json:"enforcement,omitempty"`
 	// SourceSelector selects the callers by identity; empty means every caller, also those without identity.
 	// +kubebuilder:validation:MaxItems=100
