@@ -369,3 +369,23 @@ func TestPoliciesOfClustersAreRemembered(t *testing.T) {
 		}
 	}
 }
+
+// TestEditsBeyondReach: an edit of what a policy of a cluster may not ask for changes what is said of it, and no plan.
+func TestEditsBeyondReach(t *testing.T) {
+	t.Parallel()
+	begin := reachWorld()
+	var inputs []*snapshot.Input
+	for _, beyond := range []string{"team-001", "team-002"} {
+		namespaces := []string{reachNamespace, beyond}
+		inputs = append(inputs, withLocal(t, begin,
+			localTraffic("edited", networkingv1.TrafficPolicySpec{DestinationSelector: destinationsIn(nil, namespaces)}),
+			localAccess("edited", networkingv1.AccessPolicySpec{DestinationSelector: destinationsIn(nil, namespaces)})))
+	}
+	requireAsNew(t, inputs...)
+	translator := engine.New(engine.Options{})
+	was, now := translator.Translate(inputs[0]).Plan, translator.Translate(inputs[1]).Plan
+	assert.Equal(t, was.Destinations, now.Destinations)
+	for i, p := range now.Policies {
+		assert.NotEqual(t, was.Policies[i].Issues, p.Issues, p.Ref)
+	}
+}

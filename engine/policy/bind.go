@@ -43,7 +43,7 @@ func (r *reconciler) bindTrafficPolicies() {
 			was = old[at]
 			at++
 		}
-		if was != nil && was.policy == p && !r.rebuilt {
+		if was != nil && was.policy == p && !r.rebuilt && !r.next.ofTraffic.beyond[ref] {
 			r.traffic = append(r.traffic, was)
 			continue
 		}
@@ -94,7 +94,7 @@ func (r *reconciler) bindAccessPolicies() {
 		ref := snapshot.RefOf(snapshot.AccessPolicy, p)
 		was := old[ref]
 		delete(old, ref)
-		if was != nil && was.policy == p && !r.rebuilt {
+		if was != nil && was.policy == p && !r.rebuilt && !r.next.ofAccess.beyond[ref] {
 			r.access = append(r.access, was)
 			continue
 		}

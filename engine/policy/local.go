@@ -33,6 +33,8 @@ type policies[P policyObject] struct {
 	// hub are those of the management cluster, and hubRead the list that hub stands for.
 	hub, hubRead []P
 	found        map[snapshot.Ref]*localPolicy[P]
+	// beyond are those of which nothing changed but what is said of them: what was edited is beyond their reach.
+	beyond map[snapshot.Ref]bool
 }
 
 // localPolicy is a policy of a registered cluster.
@@ -64,7 +66,7 @@ var (
 // next are the policies of an Input, of which hub is the list of the management cluster. Those that are equal to the last ones are
 // the same.
 func (last *policies[P]) next(in *snapshot.Input, hub []P, scope *virtualmesh.Scope, of localKind[P]) policies[P] {
-	n := policies[P]{hub: reuseUnchanged(last.hub, last.hubRead, hub, of.same), hubRead: hub, found: map[snapshot.Ref]*localPolicy[P]{}}
+	n := policies[P]{hub: reuseUnchanged(last.hub, last.hubRead, hub, of.same), hubRead: hub, found: map[snapshot.Ref]*localPolicy[P]{}, beyond: map[snapshot.Ref]bool{}}
 	n.all, n.read = n.hub, n.hubRead
 	if !slices.ContainsFunc(in.Clusters, func(c *snapshot.Cluster) bool { return len(of.list(c)) > 0 }) {
 		return n
@@ -86,7 +88,11 @@ func (last *policies[P]) next(in *snapshot.Input, hub []P, scope *virtualmesh.Sc
 			}
 			was := last.found[ref]
 			if was == nil || was.excess != excess[p] || was.read != p && !(sameMetadata(was.read, p) && of.same(was.read, p)) {
-				was = newLocalPolicy(p, ref, excess[p], of)
+				now := newLocalPolicy(p, ref, excess[p], of)
+				if was != nil && sameMetadata(was.is, now.is) && of.same(was.is, now.is) {
+					now.is, n.beyond[ref] = was.is, true // plans refer to it
+				}
+				was = now
 			}
 			was = &localPolicy[P]{p, was.is, was.issues, was.excess}
 			n.found[ref] = was
@@ -94,7 +100,7 @@ func (last *policies[P]) next(in *snapshot.Input, hub []P, scope *virtualmesh.Sc
 		}
 	}
 	sortTogether(n.all, n.read)
-	if slices.Equal(last.all, n.all) {
+	if slices.Equal(last.all, n.all) && len(n.beyond) == 0 {
 		n.all = last.all
 	}
 	return n
