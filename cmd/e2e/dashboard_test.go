@@ -21,7 +21,7 @@ func (w *environment) screen() *terminaltest.Terminal {
 	w.t.Helper()
 	cmd := exec.CommandContext(w.t.Context(), w.binary, "dashboard", "--write", "--kubeconfig", w.kubeconfig, "--context", "cluster-1")
 	cmd.Env = []string{"VISUAL=sed -i s/6543ms/7654ms/"}
-	x := terminaltest.Start(w.t, cmd, 160, 50)
+	x := terminaltest.Start(w.t, cmd, 150, 50) // too narrow for the pane of details, which cuts what a row says
 	x.Sees("[1 Fleet]", "2 clusters", "istiod-istio-system-cluster-2")
 	return x
 }

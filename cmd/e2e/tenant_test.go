@@ -145,6 +145,7 @@ func (w *environment) resistsTenant() {
 	// What follows from an edit is written after what would follow from the forgeries.
 	edit("9s")
 	edit("8s")
+	w.until("routes that waited are written again", (&soak{environment: w}).differs)
 	assert.Equal(w.t, before, w.generated())
 	require.NoError(w.t, tenant.DeleteYAML(w.t.Context(), []byte(forgeries)))
 	require.NoError(w.t, tenant.ApplyYAML(w.t.Context(), fmt.Appendf(nil, shadow, "api.example.com")), "it may configure Istio")

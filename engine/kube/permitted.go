@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,7 +16,8 @@ import (
 var errUnstreamed = errors.New("whether it may be listed is asked first")
 
 // permitted asks the server whether the kind may be listed, as anybody may (SelfSubjectAccessReview). It returns the error that a list would
-// get; nil if it may be listed, or if the server does not say.
+// get; nil if it may be listed, or if the server knows no such question. That it cannot be asked is no answer: a server that has just
+// started forbids everything for a moment.
 func (l *Lister) permitted(ctx context.Context) error {
 	info := l.Kind.Info()
 	review := &authorizationv1.SelfSubjectAccessReview{
@@ -26,12 +28,21 @@ func (l *Lister) permitted(ctx context.Context) error {
 	}
 	body, err := json.Marshal(review)
 	if err != nil {
-		return nil //nolint:nilerr // the list has the answer
+		return fmt.Errorf("access review: %w", err)
 	}
 	answer, err := l.Client.Post().AbsPath("/apis", authorizationv1.SchemeGroupVersion.String(), "selfsubjectaccessreviews").
 		SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").Body(body).Do(ctx).Raw()
-	if err != nil || json.Unmarshal(answer, review) != nil || review.Status.Allowed {
-		return nil //nolint:nilerr // as above
+	switch {
+	case IsAbsent(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	if err := json.Unmarshal(answer, review); err != nil {
+		return fmt.Errorf("access review: %w", err)
+	}
+	if review.Status.Allowed {
+		return nil
 	}
 	return apierrors.NewForbidden(schema.GroupResource{Group: info.Group, Resource: info.Resource}, "", errors.New("the account may not list them"))
 }

@@ -19,15 +19,17 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// TestAsksFirst: a kind that may not be listed is not listed; one of which the server does not say so is.
+// TestAsksFirst: a kind is listed if the server says that it may be, or knows no such question.
 func TestAsksFirst(t *testing.T) {
 	t.Parallel()
 	var lists atomic.Int32
 	var answer atomic.Pointer[string]
+	var code atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if r.Method == http.MethodPost {
 			assert.Equal(t, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", r.URL.Path)
+			w.WriteHeader(int(code.Load()))
 			_, _ = w.Write([]byte(*answer.Load()))
 			return
 		}
@@ -35,15 +37,20 @@ func TestAsksFirst(t *testing.T) {
 		_, _ = w.Write([]byte(`{"apiVersion": "v1", "kind": "PodList", "items": []}`))
 	}))
 	t.Cleanup(server.Close)
-	for given, may := range map[string]bool{
-		`{"status": {"allowed": true}}`: true, `{"status": {"allowed": false}}`: false, `{}`: false, `no answer`: true,
+	for given, c := range map[string]struct {
+		code           int
+		may, forbidden bool
+	}{
+		`{"status": {"allowed": true}}`: {201, true, false}, `{"status": {"allowed": false}}`: {201, false, true}, `{}`: {201, false, true}, `no answer`: {201, false, false},
+		`{"kind": "Status", "reason": "Forbidden", "code": 403}`: {403, false, true}, `{"kind": "Status", "reason": "NotFound", "code": 404}`: {404, true, false},
 	} {
-		lister := asking(t, server.URL)
+		lister, may := asking(t, server.URL), c.may
 		answer.Store(&given)
+		code.Store(int32(c.code))
 		before := lists.Load()
 		_, err := lister.ListWithContext(t.Context(), metav1.ListOptions{})
 		assert.Equal(t, may, err == nil, "%s: %v", given, err)
-		assert.Equal(t, !may, apierrors.IsForbidden(err), given)
+		assert.Equal(t, c.forbidden, apierrors.IsForbidden(err), given)
 		assert.Equal(t, may, lists.Load() > before, given)
 		stream := true
 		_, err = lister.WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: &stream})
