@@ -395,6 +395,7 @@ func (w *world) accessSpec() string {
 			"{kubeIdentityMatcher: {clusters: ["+w.draw("cluster-1", "cluster-2")+"]}}",
 		) + "]"
 	})
+	spec += w.some(0.25, func() string { return ", action: DENY" }) + w.some(0.15, func() string { return ", enforcement: AUDIT" })
 	spec += w.some(0.3, func() string { return ", allowedMethods: " + w.draw("[GET]", "[POST, PUT]", "['*']") })
 	return spec + w.some(0.3, func() string {
 		return ", allowedPaths: " + w.draw("[/a/*]", "['*.json', /other]", "['/a/{*}']", "['/{**}/b.json']", "['*']")

@@ -49,6 +49,7 @@ func TestPolicies(t *testing.T) {
 		{"what proxies hold", proxiesHeld},
 		{"gRPC and TCP", protocols},
 		{"ServiceDependencies", dependencies},
+		{"denials win", denials},
 		{"lies are noticed", lies},
 		{"a shift loses a target", lostTargets},
 		{"transitions of a shift", transitions},
@@ -66,6 +67,7 @@ func TestTraffic(t *testing.T) {
 	t.Parallel()
 	wire(t, []wireCase{
 		{"requests are counted", counted},
+		{"what is audited is answered and counted", audits},
 		{"no right, no data", notCounted},
 	})
 }
