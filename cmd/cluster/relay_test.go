@@ -240,7 +240,7 @@ func TestApprove(t *testing.T) {
 		key = regexp.MustCompile(`(?m)^cluster-2 +relay +pending .*its agent waits for approval: cluster UID \S+, key SHA-256 ([0-9a-f]{64}), from 127.0.0.1; if you know it, run .meshctl cluster approve cluster-2.`).FindStringSubmatch(w.stdout())
 		return key != nil
 	})
-	assert.Contains(t, log.String(), key[1], "the agent's log has the key to compare")
+	waittest.Until(t, "the agent's log has the key to compare", func() bool { return strings.Contains(log.String(), key[1]) })
 	require.Error(t, w.meshctl("approve", "cluster-2", "--yes", "--key", "nobody"))
 	require.NoError(t, w.meshctl("approve", "cluster-2", "--yes", "--key", key[1][:8]), "%s", log)
 	assert.Contains(t, w.stderr(), key[1])
