@@ -30,6 +30,7 @@ func notEvaluated(q *query, out *Why) (list []string) {
 			list = append(list, otherNetworks(q, d)...)
 		}
 		list = append(list, nodeLocal(d, q.mesh)...)
+		list = append(list, networkPolicies(q, d, cmp.Or(o.ServicePort, o.Port))...)
 		list = append(list, unseenRequests(q.Index, d, q.mesh, cmp.Or(o.ServicePort, o.Port))...)
 		if d.Mesh.InboundNote != "" {
 			list = append(list, d.Mesh.InboundNote)
@@ -132,7 +133,7 @@ func (o *outside) podsOfGateway(mesh *snapshot.MeshPlan, gw *snapshot.GatewayPla
 
 // unevaluatedAt is what applies to calls to a Destination, whoever the callers are, and is not evaluated.
 func unevaluatedAt(x *Index, d *snapshot.DestinationPlan) []string {
-	list := slices.Concat(otherPods(d.Mesh, d), twins(x, d), nodeLocal(d, d.Mesh), unseenRequests(x, d, d.Mesh, 0), x.outside.defaultSettings(d.Mesh))
+	list := slices.Concat(otherPods(d.Mesh, d), twins(x, d), nodeLocal(d, d.Mesh), isolated(x, d), unseenRequests(x, d, d.Mesh, 0), x.outside.defaultSettings(d.Mesh))
 	if d.Mesh.InboundNote != "" {
 		list = append(list, d.Mesh.InboundNote)
 	}

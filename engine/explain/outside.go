@@ -8,6 +8,7 @@ import (
 	"github.com/meshctl/meshctl/engine/access"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	"github.com/meshctl/meshctl/engine/netpolicy"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -26,12 +27,14 @@ type outside struct {
 	restricted map[podNamespace][]*snapshot.DestinationPlan
 	// denying are those on which some are in force that deny; see denyingBeside.
 	denying map[podNamespace][]*snapshot.DestinationPlan
+	// network is what NetworkPolicies let through.
+	network *netpolicy.Network
 }
 
 // newOutside reads what users wrote for the meshes of a State.
 func newOutside(state *snapshot.State, clusters map[string]*snapshot.Cluster) *outside {
 	o := &outside{clusters: clusters, byHand: map[*snapshot.MeshPlan]snapshot.ByHand{}, pods: map[string]podIndex{}, restricted: map[podNamespace][]*snapshot.DestinationPlan{},
-		denying: map[podNamespace][]*snapshot.DestinationPlan{}}
+		denying: map[podNamespace][]*snapshot.DestinationPlan{}, network: netpolicy.NewNetwork(state.Input.Clusters)}
 	for _, m := range state.Plan.Meshes {
 		if c := clusters[m.Cluster]; c != nil && m.Dialect.Inspect != nil {
 			if hand := m.Dialect.Inspect(c, state.Input.Management.Plane()); !hand.Empty() {

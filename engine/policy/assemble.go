@@ -45,7 +45,7 @@ func (r *reconciler) planPolicies() []*snapshot.PolicyPlan {
 		out = append(out, b.plan)
 	}
 	for _, b := range r.access {
-		if b.filters.update(append(filters.issues(b.ref, b.selected, b.workloads), escapes.issues(b.ofEscapes(), b.selected, b.workloads)...)) || b.stale || r.handWrittenChanged {
+		if b.filters.update(slices.Concat(filters.issues(b.ref, b.selected, b.workloads), escapes.issues(b.ofEscapes(), b.selected, b.workloads), unreached(r, b))) || b.stale || r.handWrittenChanged {
 			b.plan, b.stale = reuseIfEqual(b.plan, r.planAccessPolicy(b)), false
 		}
 		out = append(out, b.plan)

@@ -43,6 +43,7 @@ type accessBinding struct {
 	issues    []snapshot.Issue
 	enforcementRecord
 	filters filterRecord
+	network networkRecord
 	// plan is the last verdict, and stale if it must be made again.
 	plan  *snapshot.PolicyPlan
 	stale bool

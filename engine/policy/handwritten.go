@@ -109,6 +109,7 @@ func (c *fieldContext) handWrittenIssues() []snapshot.Issue {
 	if at := c.place(c.index); routed && at.Host != "" {
 		at.Sources = c.sourceNamespaces()
 		add(at, hand.Routes(&at.HostQuery))
+		add(at, hand.Endpoints(&at.HostQuery))
 	}
 	for _, i := range c.configuredDestinations(connected) {
 		if at := c.place(i); at.Host != "" {

@@ -44,6 +44,7 @@ type Planner struct {
 	extended map[int]bool
 	// filters are the hand-written filters by mesh; nil if they were not looked for.
 	filters map[commonv1.ObjectRef]snapshot.ByHand
+	network network
 	// shadowed are the issues about hand-written objects for the host names of federated Destinations.
 	shadowed map[int][]snapshot.Issue
 	// hidden are the issues about those that hide federated Destinations from callers.
@@ -104,6 +105,7 @@ func (p *Planner) Plan(in *snapshot.Input, discovered []*snapshot.Discovered) *s
 	r.servicesChanged = r.updateServices(in)
 	r.env.byHand, r.env.services = byHand{r.handWritten, r.someByHand, in.RefuseIntersecting}, r.services
 	r.env.local = localIssues(&r.next)
+	r.network = r.network.next(r.next.clusters)
 	r.bindPolicies()
 	r.bindVirtualDestinations()
 	r.readEnforced()

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	endpointv1 "k8s.io/api/discovery/v1"
+	kubenetworkingv1 "k8s.io/api/networking/v1"
 
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
@@ -72,6 +73,8 @@ type Cluster struct {
 	EndpointSlices []*endpointv1.EndpointSlice
 	Nodes          []*corev1.Node
 	Namespaces     []*corev1.Namespace
+	// NetworkPolicies decide about connections, whatever meshes say, if the network of the cluster enforces them.
+	NetworkPolicies []*kubenetworkingv1.NetworkPolicy
 	// ConfigMaps are those that hold a mesh's own settings, not all.
 	ConfigMaps []*corev1.ConfigMap
 	// Unread are the ConfigMaps of control planes that cannot be read, or have not been

@@ -67,6 +67,7 @@ const (
 	ReferenceGrant
 	Ingress
 	IngressClass
+	NetworkPolicy
 	WorkloadEntry
 	HTTPRouteGroup
 	TCPRoute
@@ -249,6 +250,8 @@ var kinds = [kindCount]KindInfo{
 
 	Ingress:      optional(kubeNetworking, "v1", "Ingress", "ingresses", Watch).later().byHand(),
 	IngressClass: optional(kubeNetworking, "v1", "IngressClass", "ingressclasses", Watch).later().byHand(),
+
+	NetworkPolicy: kind(kubeNetworking, "v1", "NetworkPolicy", "networkpolicies", ManagedSide, Watch).later(),
 
 	// The versions are those that Open Service Mesh 1.2 serves and reads.
 	HTTPRouteGroup: optional(smiSpecs, "v1alpha4", "HTTPRouteGroup", "httproutegroups", Write),

@@ -51,6 +51,7 @@ var (
 		EndpointSlice:                func(c *Cluster) ObjectList { return newList(&c.EndpointSlices) },
 		Node:                         func(c *Cluster) ObjectList { return newList(&c.Nodes) },
 		Namespace:                    func(c *Cluster) ObjectList { return newList(&c.Namespaces) },
+		NetworkPolicy:                func(c *Cluster) ObjectList { return newList(&c.NetworkPolicies) },
 		ConfigMap:                    func(c *Cluster) ObjectList { return newList(&c.ConfigMaps) },
 		MutatingWebhookConfiguration: func(c *Cluster) ObjectList { return newList(&c.MutatingWebhookConfigurations) },
 	}

@@ -61,6 +61,7 @@ func managedReads(plane snapshot.Plane, cluster string, keep statuses) []managed
 		readAs("", stripEndpointSlice),
 		readAs("", stripNode),
 		readAs("", stripNamespace),
+		readAs("", stripNetworkPolicy),
 		readAs(detectors.InjectorSelector(), stripWebhooks),
 		{snapshot.IssuedCertificate, stripAs(issued), func(c *clusterCache[snapshot.Cluster], seed *snapshot.Cluster) error {
 			return addMirrored(c, seed, &kube.Lister{}, all, issued)

@@ -5,6 +5,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	endpointv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -143,7 +144,6 @@ func stripConfigMap(o *corev1.ConfigMap) bool {
 	return true
 }
 
-// stripNamespace keeps the labels, by which meshes say whose a namespace is.
 // stripWebhooks keeps where the webhooks lead.
 func stripWebhooks(o *admissionv1.MutatingWebhookConfiguration) bool {
 	webhooks := make([]admissionv1.MutatingWebhook, len(o.Webhooks))
@@ -157,7 +157,14 @@ func stripWebhooks(o *admissionv1.MutatingWebhookConfiguration) bool {
 	return true
 }
 
+// stripNamespace keeps the labels, by which meshes say whose a namespace is.
 func stripNamespace(o *corev1.Namespace) bool {
 	*o = corev1.Namespace{ObjectMeta: essential(o.ObjectMeta)}
+	return true
+}
+
+// stripNetworkPolicy keeps what it says, all of which decides.
+func stripNetworkPolicy(o *networkingv1.NetworkPolicy) bool {
+	*o = networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}, Spec: o.Spec}
 	return true
 }
