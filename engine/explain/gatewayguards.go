@@ -31,6 +31,10 @@ func (q *query) throughGateways(out Outcome, d *snapshot.DestinationPlan, gatewa
 		return []Outcome{out}
 	}
 	if f == nil || !f.Limited {
+		if text := astrayAt(q, d, gateways, out.Port); text != "" {
+			out.Verdict, out.Reason = Unknown, text
+			return []Outcome{out}
+		}
 		return decide()
 	}
 	caller := identityOf(q.identity)
@@ -55,6 +59,23 @@ func (q *query) throughGateways(out Outcome, d *snapshot.DestinationPlan, gatewa
 		}
 	}
 	return list
+}
+
+// astrayAt says what users set for gateways that pass on connections for a Destination because of which these may not reach its pods; empty
+// if nothing. Gateways take the rules of their own mesh for the host that callers use.
+func astrayAt(q *query, d *snapshot.DestinationPlan, gateways []snapshot.GatewayPlan, port uint32) string {
+	hand, host := q.outside.byHand[d.Mesh], hostFrom(q.mesh, d)
+	if hand == nil {
+		return ""
+	}
+	for i := range gateways {
+		h, found := hand.ConnectionFor(&snapshot.HostQuery{Host: host, Mesh: d.Mesh, Home: d.Mesh.Namespace, Port: port}, q.outside.podsOfGateway(d.Mesh, &gateways[i]), "")
+		generated := q.outside.connections[clusterHost{d.Mesh.Cluster, host}]
+		if found && h.Astray != "" && !(generated && h.Place == snapshot.HandBehind) {
+			return "at east-west gateway " + shortName(gateways[i].Service) + ", " + byHandName(h.Ref) + " " + h.Astray
+		}
+	}
+	return ""
 }
 
 // verdict is empty if all of the gateways are known to take the connection.

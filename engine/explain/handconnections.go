@@ -38,8 +38,13 @@ func (c *connection) byHand(x *Index, of *snapshot.HostQuery, workload *discover
 	}
 	says := byHandName(h.Ref) + " sets " + h.Mode
 	generated := x.outside.connections[clusterHost{of.Mesh.Cluster, of.Host}]
-	switch {
-	case generated && h.Place == snapshot.HandBehind:
+	if generated && h.Place == snapshot.HandBehind {
+		return
+	}
+	c.named = prefixed(byHandName(h.Ref)+" ", h.Named)
+	switch text := cmp.Or(h.Astray, h.Prefix); {
+	case text != "":
+		c.unknown = byHandName(h.Ref) + " " + text
 		return
 	case generated && h.Place == snapshot.HandBeside && h.TLS != snapshot.ClientUnset:
 		c.unknown = says + ", beside a generated object in the same namespace: of what both say, the mesh uses one"

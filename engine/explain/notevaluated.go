@@ -29,6 +29,9 @@ func notEvaluated(q *query, out *Why) (list []string) {
 			list = append(list, twins(q.Index, d)...)
 			list = append(list, otherNetworks(q, d)...)
 		}
+		if how := connectionOf(q.Index, q.workload, q.mesh, d, o.Port, o.Subset); how.named != "" {
+			list = append(list, how.named)
+		}
 		list = append(list, nodeLocal(d, q.mesh)...)
 		list = append(list, networkPolicies(q, d, cmp.Or(o.ServicePort, o.Port))...)
 		list = append(list, unseenRequests(q.Index, d, q.mesh, cmp.Or(o.ServicePort, o.Port))...)
@@ -137,7 +140,23 @@ func unevaluatedAt(x *Index, d *snapshot.DestinationPlan) []string {
 	if d.Mesh.InboundNote != "" {
 		list = append(list, d.Mesh.InboundNote)
 	}
+	list = append(list, x.outside.connectionSettings(d)...)
 	return append(list, x.outside.filtersOfPods(d, 0)...)
+}
+
+// connectionSettings are what users set for callers of a Destination in its own mesh, as those in its namespace see it.
+func (o *outside) connectionSettings(d *snapshot.DestinationPlan) (list []string) {
+	hand, k := o.byHand[d.Mesh], d.Destination.Spec.KubeService
+	if hand == nil || k == nil {
+		return nil
+	}
+	h, _ := hand.ConnectionFor(&snapshot.HostQuery{Host: d.LocalFQDN, Mesh: d.Mesh, Home: k.Ref.Namespace}, &snapshot.PodQuery{Mesh: d.Mesh, Namespace: k.Ref.Namespace}, "")
+	for _, text := range []string{h.Astray, h.Prefix, h.Named} {
+		if text != "" {
+			list = append(list, byHandName(h.Ref)+" "+text)
+		}
+	}
+	return list
 }
 
 // unevaluatedIn is what applies in a mesh and is not evaluated.

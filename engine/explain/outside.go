@@ -99,6 +99,8 @@ type connection struct {
 	// other says in a clause why they do TLS that is not that of their mesh, and unknown by what it is decided what they do; instead says
 	// that the generated object about it is not used. Each is empty if that is not so.
 	other, unknown, instead string
+	// named says what users set for them that may keep some requests from pods, and is not evaluated; empty if nothing.
+	named string
 	// foreign: they are of another mesh, and know nothing of what the pods take.
 	foreign bool
 	// past: they connect past their proxies, to the addresses that the cluster gives them. resolved: their proxies connect to addresses
@@ -160,6 +162,12 @@ func (c *connection) setPlain(policy *snapshot.WithOrigin[networkingv1.TLSMode])
 // toBare is what becomes of calls to pods that run no proxy of the mesh. Proxies of their own mesh send plain text to them unless
 // they are told to insist on mutual TLS (Istio, xds/endpoints, mtlsChecker).
 func (c *connection) toBare() judged {
+	switch {
+	case c.unknown != "":
+		return judged{verdict: Unknown, byHand: true, reason: c.unknown}
+	case c.other != "":
+		return judged{verdict: Unknown, byHand: true, reason: c.other + ": whether these endpoints, which have no proxy of the mesh, take that is not known"}
+	}
 	if c.mutual() || c.remote() {
 		return judged{verdict: Unreachable, byHand: true, reason: c.comeWithMutual() + ", and these endpoints have no proxy of the mesh"}
 	}

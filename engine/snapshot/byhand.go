@@ -100,6 +100,9 @@ type HandConnection struct {
 	Place HandPlace
 	// Apart: of two in one namespace, it is for other callers than the generated one, and the mesh does not merge them.
 	Apart bool
+	// Astray says in a clause why requests may not reach the pods for which they are, Prefix what sidecars send before them, and Named
+	// what else it sets that may keep some from pods, and is not evaluated. Each is empty if that is not so.
+	Astray, Prefix, Named string
 }
 
 // ClientTLS is what callers do.

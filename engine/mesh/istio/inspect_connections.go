@@ -52,6 +52,10 @@ func (h *handWritten) ConnectionFor(of *snapshot.HostQuery, callers *snapshot.Po
 	if mode := endpointTLS(of.Port, ofSubset, policy); tls == nil && mode != nil && mode.GetMode() != networking.ClientTLSSettings_ISTIO_MUTUAL {
 		out.TLS, out.Mode = snapshot.ClientPlain, "TLS mode "+mode.GetMode().String()+", but none for this port"
 	}
+	settings, _ := settingsFor(policy, of.Port)
+	own, whole := settingsFor(ofSubset, of.Port)
+	settings = own.over(settings, whole)
+	out.Astray, out.Prefix, out.Named = settings.astray(), settings.prefix(), settings.named()
 	// What is generated says who sees it only where the mesh has a default for that (see exporter), and that is seldom the same.
 	hasDefault := len(defaultExportTo(of.Mesh.ExportTo, snapshot.DestinationRule)) > 0
 	out.Apart = slices.ContainsFunc(rules, func(o *istionetworkingv1.DestinationRule) bool {
