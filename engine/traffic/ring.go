@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"slices"
 	"time"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 const (
@@ -29,11 +31,14 @@ type Ring struct {
 	free  []uint32
 	// folded is how many times an edge became part of another one.
 	folded uint64
+	// scratch is used again by each Add.
+	scratch []byte
 }
 
 type edge struct {
-	key   Key
-	total Values
+	key Key
+	// total are the numbers since the edge was first seen, and kept those of all points.
+	total, kept Values
 	// last is the number of the last point with something of it. Used: the id is in use.
 	last int64
 	used bool
@@ -42,7 +47,8 @@ type edge struct {
 	folded bool
 }
 
-// point is what came in the time of one: an id, a count, and so many measures with their numbers, all as varints; then the next id.
+// point is what came in the time of one: an id, a size in bytes, and in these the measures with their numbers, all as varints; then the next
+// id. Measures ascend.
 type point struct {
 	number int64
 	data   []byte
@@ -72,20 +78,16 @@ func (r *Ring) Add(at time.Time, key Key, came *Values) {
 	e := &r.edges[id]
 	e.last = last.number
 	e.total.Add(came)
-	n := 0
-	for _, value := range came {
+	e.kept.Add(came)
+	r.scratch = r.scratch[:0]
+	for i, value := range came {
 		if value != 0 {
-			n++
+			r.scratch = binary.AppendUvarint(append(r.scratch, byte(i)), value)
 		}
 	}
 	last.data = binary.AppendUvarint(last.data, uint64(id))
-	last.data = append(last.data, byte(n))
-	for i, value := range came {
-		if value != 0 {
-			last.data = append(last.data, byte(i))
-			last.data = binary.AppendUvarint(last.data, value)
-		}
-	}
+	last.data = binary.AppendUvarint(last.data, uint64(len(r.scratch)))
+	last.data = append(last.data, r.scratch...)
 	if len(r.ids) > r.max {
 		r.fold()
 	}
@@ -105,6 +107,9 @@ func (r *Ring) turn(at time.Time) {
 	}
 	if drop == 0 {
 		return
+	}
+	for i := range drop {
+		r.points[i].each(func(id uint64, measures []byte) { subtract(&r.edgeOf(id).kept, measures) })
 	}
 	r.points = slices.Delete(r.points, 0, drop)
 	for id := range r.edges {
@@ -158,35 +163,43 @@ func (r *Ring) fold() {
 		into := r.id(others(r.edges[id].key)) // may move the edges
 		from := &r.edges[id]
 		delete(r.ids, from.key)
-		from.into, from.folded = into, true
 		to := &r.edges[into]
 		to.total.Add(&from.total)
+		to.kept.Add(&from.kept)
+		from.into, from.folded, from.kept = into, true, Values{}
 		to.last = max(to.last, from.last)
 		r.folded++
 	}
 }
 
-// Window adds up the points of the last time, which is at most Kept. From is when the first of them begins, or the ring did.
+// Window adds up the points of the last time, which is at most Kept. From is when the first of them begins, or the ring did. It reads the points
+// in the window, or those beside it where they are fewer: all of them are summed up already.
 func (r *Ring) Window(now time.Time, length time.Duration) (sums map[Key]*Values, from time.Time) {
-	first := numberOf(now.Add(-min(length, Kept))) + 1
-	sums = map[Key]*Values{}
-	byID := make([]*Values, len(r.edges))
-	for _, p := range r.points {
-		if p.number < first || p.number > numberOf(now) {
-			continue
+	first, last := numberOf(now.Add(-min(length, Kept)))+1, numberOf(now)
+	var inside, outside []*point
+	for i := range r.points {
+		if p := &r.points[i]; p.number >= first && p.number <= last {
+			inside = append(inside, p)
+		} else {
+			outside = append(outside, p)
 		}
-		p.each(func(id uint64, measure byte, value uint64) {
-			v := byID[id]
-			if v == nil {
-				key := r.keyOf(id)
-				if v = sums[key]; v == nil {
-					v = &Values{}
-					sums[key] = v
-				}
-				byID[id] = v
-			}
-			v[measure] += value
-		})
+	}
+	read, change := inside, add
+	byID := make([]Values, len(r.edges))
+	if len(outside) < len(inside) {
+		read, change = outside, subtract
+		for id := range r.edges {
+			byID[id] = r.edges[id].kept
+		}
+	}
+	for _, p := range read {
+		p.each(func(id uint64, measures []byte) { change(&byID[r.ended(id)], measures) })
+	}
+	sums = make(map[Key]*Values, len(r.ids))
+	for id := range byID {
+		if v := &byID[id]; *v != (Values{}) {
+			sums[r.edges[id].key] = v
+		}
 	}
 	from = time.Unix(first*int64(Point/time.Second), 0)
 	if from.Before(r.since) {
@@ -195,28 +208,52 @@ func (r *Ring) Window(now time.Time, length time.Duration) (sums map[Key]*Values
 	return sums, from
 }
 
-// each calls a function with all numbers of a point.
-func (p *point) each(do func(id uint64, measure byte, value uint64)) {
+// each calls a function with the measures of each id of a point.
+func (p *point) each(do func(id uint64, measures []byte)) {
 	for data := p.data; len(data) > 0; {
 		id, n := binary.Uvarint(data)
-		count := data[n]
-		data = data[n+1:]
-		for range count {
-			value, n := binary.Uvarint(data[1:])
-			do(id, data[0], value)
-			data = data[n+1:]
-		}
+		size, m := binary.Uvarint(data[n:])
+		end := n + m + int(size)
+		do(id, data[n+m:end])
+		data = data[end:]
 	}
 }
 
-// keyOf is the edge that has the numbers of an id.
-func (r *Ring) keyOf(id uint64) Key {
-	e := &r.edges[id]
-	for e.folded {
-		e = &r.edges[e.into]
+func add(v *Values, measures []byte) {
+	for len(measures) > 0 {
+		value, n := binary.Uvarint(measures[1:])
+		v[measures[0]] += value
+		measures = measures[n+1:]
 	}
-	return e.key
 }
+
+func subtract(v *Values, measures []byte) {
+	for len(measures) > 0 {
+		value, n := binary.Uvarint(measures[1:])
+		v[measures[0]] -= value
+		measures = measures[n+1:]
+	}
+}
+
+// requestsOf are the requests of measures, which come first.
+func requestsOf(measures []byte) (sum uint64) {
+	for len(measures) > 0 && snapshot.Measure(measures[0]).Requests() {
+		value, n := binary.Uvarint(measures[1:])
+		sum += value
+		measures = measures[n+1:]
+	}
+	return sum
+}
+
+// ended is the id of the edge that has the numbers of an id.
+func (r *Ring) ended(id uint64) uint64 {
+	for r.edges[id].folded {
+		id = uint64(r.edges[id].into)
+	}
+	return id
+}
+
+func (r *Ring) edgeOf(id uint64) *edge { return &r.edges[r.ended(id)] }
 
 // Totals calls a function with each edge and its sums since it was first seen. An edge of which nothing came for 15 minutes is forgotten.
 func (r *Ring) Totals(each func(Key, *Values)) {

@@ -143,8 +143,57 @@ func BenchmarkRing(b *testing.B) {
 			ring.Add(now, edge(e%200, e/200), v)
 		}
 	}
-	for b.Loop() {
-		ring.Window(now, traffic.Kept)
+	for _, length := range []time.Duration{traffic.Kept, 7 * time.Minute, time.Minute} {
+		b.Run(length.String(), func(b *testing.B) {
+			for b.Loop() {
+				ring.Window(now, length)
+			}
+		})
+	}
+	state := translated()
+	context := &traffic.Context{State: state, Survey: traffic.Look(state)}
+	b.Run("report", func(b *testing.B) {
+		for b.Loop() {
+			ring.Report(now, context, traffic.Query{By: traffic.ByAll, Window: traffic.Kept})
+		}
+	})
+}
+
+// TestWindowIsItsPoints: however points are read, a window has what was added in it, and nothing that was not.
+func TestWindowIsItsPoints(t *testing.T) {
+	t.Parallel()
+	type added struct {
+		at   time.Time
+		to   snapshot.Ref
+		came traffic.Values
+	}
+	for seed := range uint64(50) {
+		r := rand.New(rand.NewPCG(seed, 4))
+		ring, now, all := traffic.NewRing(start, 10), start, []added{}
+		for range 400 {
+			now = now.Add(time.Duration(r.IntN(30)) * time.Second)
+			key, came := edge(r.IntN(12), r.IntN(3)), traffic.Values{}
+			came[r.IntN(len(came))], came[snapshot.Answered2xx] = 1+r.Uint64N(1<<40), r.Uint64N(300)
+			ring.Add(now, key, &came)
+			all = append(all, added{now, key.To, came})
+			at, length := now.Add(time.Duration(r.IntN(400))*time.Second), time.Duration(1+r.IntN(60))*traffic.Point
+			sums, _ := ring.Window(at, length)
+			want, got := map[snapshot.Ref]traffic.Values{}, map[snapshot.Ref]traffic.Values{}
+			for _, a := range all {
+				if a.at.Unix()/15 > at.Add(-length).Unix()/15 {
+					v := want[a.to]
+					v.Add(&a.came)
+					want[a.to] = v
+				}
+			}
+			for k, sum := range sums {
+				v := got[k.To]
+				v.Add(sum)
+				got[k.To] = v
+			}
+			require.Equal(t, want, got, "seed %d, %s", seed, length)
+		}
+		require.Positive(t, ring.Folded())
 	}
 }
 

@@ -1,10 +1,6 @@
 package traffic
 
-import (
-	"time"
-
-	"github.com/meshctl/meshctl/engine/snapshot"
-)
+import "time"
 
 // trends are the requests of each whole minute of the last time, the oldest first, by edge.
 func (r *Ring) trends(now time.Time, length time.Duration) map[Key][]uint64 {
@@ -19,18 +15,19 @@ func (r *Ring) trends(now time.Time, length time.Duration) map[Key][]uint64 {
 			continue
 		}
 		at := (p.number - first) / perMinute
-		p.each(func(id uint64, measure byte, value uint64) {
-			if !snapshot.Measure(measure).Requests() {
+		p.each(func(id uint64, measures []byte) {
+			requests := requestsOf(measures)
+			if requests == 0 {
 				return
 			}
 			if byID[id] == nil {
-				key := r.keyOf(id)
+				key := r.edgeOf(id).key
 				if out[key] == nil {
 					out[key] = make([]uint64, minutes)
 				}
 				byID[id] = out[key]
 			}
-			byID[id][at] += value
+			byID[id][at] += requests
 		})
 	}
 	return out
