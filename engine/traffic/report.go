@@ -123,11 +123,7 @@ func numbersOf(v *Values, seconds float64) Numbers {
 	if success, ok := v.Success(); ok {
 		n.Success = &success
 	}
-	for q, to := range map[float64]**float64{0.5: &n.P50, 0.95: &n.P95, 0.99: &n.P99} {
-		if ms, ok := v.Quantile(q); ok {
-			*to = &ms
-		}
-	}
+	n.P50, n.P95, n.P99 = v.quantile(0.5), v.quantile(0.95), v.quantile(0.99)
 	for m := range snapshot.Latency {
 		switch count := v.Of(m); {
 		case count == 0:

@@ -262,12 +262,20 @@ func sorted(rows []Row, by string) []Row {
 	if rows == nil {
 		return []Row{}
 	}
-	sortRows(rows, by)
-	return rows
+	ordered := make([]*Row, len(rows)) // rows are large to move
+	for i := range rows {
+		ordered[i] = &rows[i]
+	}
+	sortRows(ordered, by)
+	out := make([]Row, len(rows))
+	for i, row := range ordered {
+		out[i] = *row
+	}
+	return out
 }
 
 // sortRows orders rows. Those without numbers come last, those without data before those without traffic.
-func sortRows(rows []Row, by string) {
+func sortRows(rows []*Row, by string) {
 	rank := map[State]int{HasNumbers: 0, NoData: 1, NoTraffic: 2}
 	of := func(p *float64, none float64) float64 {
 		if p == nil {
@@ -290,20 +298,23 @@ func sortRows(rows []Row, by string) {
 	case "p99":
 		first = func(a, b *Row) int { return cmp.Compare(of(b.P99, -1), of(a.P99, -1)) }
 	}
-	slices.SortFunc(rows, func(a, b Row) int {
-		if c := cmp.Compare(rank[a.State], rank[b.State]); c != 0 && by != "name" {
+	slices.SortFunc(rows, func(a, b *Row) int {
+		if a.State != b.State && by != "name" {
+			return cmp.Compare(rank[a.State], rank[b.State])
+		}
+		if c := cmp.Or(first(a, b), cmp.Compare(of(a.Success, math.Inf(1)), of(b.Success, math.Inf(1))), cmp.Compare(b.Requests, a.Requests)); c != 0 {
 			return c
 		}
-		return cmp.Or(first(&a, &b), cmp.Compare(of(a.Success, math.Inf(1)), of(b.Success, math.Inf(1))), cmp.Compare(b.Requests, a.Requests), compareNames(&a, &b))
+		return compareNames(a, b)
 	})
 }
 
 func compareNames(a, b *Row) int {
-	of := func(p *Peer) Peer {
+	of := func(p *Peer) *Peer {
 		if p == nil {
-			return Peer{}
+			return &Peer{}
 		}
-		return *p
+		return p
 	}
 	x, y := of(a.From), of(b.From)
 	return cmp.Or(

@@ -88,6 +88,14 @@ func (v *Values) Quantile(q float64) (ms float64, ok bool) {
 	return MostLatency, true
 }
 
+// quantile is a Quantile, or nil.
+func (v *Values) quantile(q float64) *float64 {
+	if ms, ok := v.Quantile(q); ok {
+		return &ms
+	}
+	return nil
+}
+
 // bucket is that of a latency with an upper end, in milliseconds.
 func bucket(le float64) int {
 	for i, bound := range Bounds {
