@@ -3,6 +3,7 @@ package graph
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,8 @@ import (
 const (
 	formatMermaid cmdutil.Format = "mermaid"
 	formatDOT     cmdutil.Format = "dot"
+	formatSVG     cmdutil.Format = "svg"
+	formatHTML    cmdutil.Format = "html"
 )
 
 // Options of the command.
@@ -27,21 +30,33 @@ type Options struct {
 	Service string
 	// Most bounds the edges; 0 is all.
 	Most int
+	// Seen leaves out the edges on which nothing was counted.
+	Seen bool
 }
 
 const long = `Says which workloads may call a service, and where its requests go, with their
 shares. Without SERVICE, it is about all services. Calls that are refused are
 dotted in a drawing.
 
-The answer follows from the objects that were discovered and from the policies:
-what is drawn is what may happen, not what does; "meshctl top" counts that.
-Where something decides that cannot be followed, a call is drawn as allowed;
-"meshctl why" says UNKNOWN there, and names it.
+What may happen follows from the objects that were discovered and from the
+policies. Where something decides that cannot be followed, a call is drawn as
+allowed; "meshctl why" says UNKNOWN there, and names it.
 
--o mermaid is for Markdown: GitHub and GitLab draw it. -o dot is for Graphviz.`
+What does happen stands beside it, where the meshctl serve that leads counts it
+(see "meshctl top"): the requests of the last 15 minutes as a rate, the share
+that failed or was refused, TLS where the proxies count its handshakes, and how
+they get to another cluster. Calls with "no traffic" were not made; of those
+with "no data", nothing is known. Calls that were counted, and that nothing
+above explains, are drawn, too. --seen leaves out what was not counted.
+
+-o svg is a drawing, and -o html a page with it that needs no network. -o dot is
+for Graphviz. -o mermaid is for Markdown: GitHub and GitLab draw it.`
 
 const example = `  # Who may call reviews, and where do its requests go?
   meshctl graph reviews.bookinfo.cluster-1
+
+  # What is called in the fleet, as a page
+  meshctl graph --seen -o html > calls.html
 
   # All services, for Graphviz
   meshctl graph -o dot > calls.dot
@@ -78,18 +93,22 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 			return opts.Source.Names(cmd.Context(), snapshot.Destination), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
-	opts.Output.AddFlag(cmd, cmdutil.FormatText, formatMermaid, formatDOT, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	opts.Output.AddFlag(cmd, cmdutil.FormatText, formatMermaid, formatDOT, formatSVG, formatHTML, cmdutil.FormatJSON, cmdutil.FormatYAML)
 	opts.Output.Prints(cmdutil.Form{Value: explain.Graph{}})
 	opts.Source.AddFlags(cmd)
+	opts.Source.AddServerFlag(cmd)
+	cmd.Flags().BoolVar(&opts.Seen, "seen", false, "leave out edges on which no request was counted")
 	cmd.Flags().IntVar(&opts.Most, "most", 0, "leave out edges after this `number` (default: none)")
 	return cmd
 }
 
 func run(ctx context.Context, o *Options) error {
+	evidence := o.Source.Evidence(ctx)
 	read, err := o.Source.Read(ctx, o.Streams)
 	if err != nil {
 		return err
 	}
+	read.Evidence = evidence()
 	index := read.Index(nil)
 	services := index.Refs(snapshot.Destination)
 	if o.Service != "" {
@@ -102,7 +121,10 @@ func run(ctx context.Context, o *Options) error {
 	if not := index.NotRead(); not != "" {
 		cmdutil.Say(o.Streams, "Not read: %s", not)
 	}
-	graph := explain.GraphOf(index, services, o.Most)
+	graph, err := o.graph(index, services)
+	if err != nil {
+		return err
+	}
 	return o.Output.Print(o.Streams.Out, graph, func(out io.Writer) error {
 		text := graph.Text()
 		switch o.Output.Format {
@@ -110,11 +132,34 @@ func run(ctx context.Context, o *Options) error {
 			text = graph.Mermaid()
 		case formatDOT:
 			text = graph.DOT()
+		case formatSVG:
+			text = graph.SVG()
+		case formatHTML:
+			text = graph.HTML()
 		}
-		if len(graph.Edges) == 0 {
+		switch {
+		case len(graph.Edges) > 0:
+		case o.Seen:
+			cmdutil.Say(o.Streams, "No request was counted in the %s.", graph.Window)
+		default:
 			cmdutil.Say(o.Streams, "No workload of a mesh was discovered that could call a service.")
 		}
 		_, err := io.WriteString(out, text)
 		return err
 	})
+}
+
+// graph is what is drawn. Without numbers, it says why there are none.
+func (o *Options) graph(index *explain.Index, services []snapshot.Ref) (*explain.Graph, error) {
+	graph := explain.SeenGraph(index, services, explain.SeenOptions{All: o.Service == "", Only: o.Seen, Most: o.Most})
+	switch {
+	case graph.Window != "":
+	case o.Seen && graph.Unseen != "":
+		return nil, fmt.Errorf("--seen: what requests do is not known: %s", graph.Unseen)
+	case o.Seen:
+		return nil, cmdutil.FlagErrorf("--seen: nobody counts the requests of a folder; name a meshctl serve with --server, or a management cluster")
+	case graph.Unseen != "":
+		cmdutil.Say(o.Streams, "What requests do is not shown: %s", cmdutil.Clean(graph.Unseen))
+	}
+	return graph, nil
 }

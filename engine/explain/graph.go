@@ -2,10 +2,12 @@ package explain
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/traffic"
 )
 
 // Graph is who may call some services, and where requests for them go.
@@ -15,6 +17,12 @@ type Graph struct {
 	More int `json:"more,omitempty"`
 	// Services is how many services are left out, with all of their edges.
 	Services int `json:"moreServices,omitempty"`
+	// Nodes name the ends of edges, in the order in which they come up.
+	Nodes []GraphNode `json:"nodes,omitempty"`
+	// Window is the time that the numbers are of, such as "last 15m"; empty if there are none, and Unseen says why, unless nobody counts by
+	// nature, as for a folder.
+	Window string `json:"window,omitempty"`
+	Unseen string `json:"unseen,omitempty"`
 }
 
 // GraphChange is a Graph before and after a change.
@@ -34,6 +42,8 @@ const (
 	EdgeCall EdgeKind = "call"
 	// EdgeRefused: workload From reaches service To, which does not let it in.
 	EdgeRefused EdgeKind = "refused"
+	// EdgeSeen: requests of From to To were counted, and it is none of the others. A From or To that is zero is several, or not known.
+	EdgeSeen EdgeKind = "seen"
 )
 
 // GraphEdge leads from a workload or service to a service.
@@ -51,6 +61,8 @@ type GraphEdge struct {
 	Share    float64 `json:"share,omitempty"`
 	// Changed: the other graph of a GraphChange has no such edge.
 	Changed bool `json:"changed,omitempty"`
+	// Seen is what was counted; nil if nobody counts.
+	Seen *GraphSeen `json:"seen,omitempty"`
 }
 
 // MostEdges bounds the edges of a Graph in a text for people, and mostServices the services that a change draws.
@@ -96,6 +108,13 @@ func edgesOf(x *Index, d *snapshot.DestinationPlan, callers []snapshot.Ref) []Gr
 			}
 		}
 	}
+	out = append(out, callsOf(x, d, callers)...)
+	slices.SortStableFunc(out, func(a, b GraphEdge) int { return cmp.Compare(a.order(), b.order()) })
+	return out
+}
+
+// callsOf are the calls of a service, allowed or refused, of some workloads.
+func callsOf(x *Index, d *snapshot.DestinationPlan, callers []snapshot.Ref) (out []GraphEdge) {
 	gate := x.gateTo(d)
 	for _, ref := range callers {
 		workload := x.workloads[ref]
@@ -109,12 +128,11 @@ func edgesOf(x *Index, d *snapshot.DestinationPlan, callers []snapshot.Ref) []Gr
 		}
 		out = append(out, GraphEdge{Kind: kind, From: ref, To: d.Ref})
 	}
-	slices.SortStableFunc(out, func(a, b GraphEdge) int { return cmp.Compare(a.order(), b.order()) })
 	return out
 }
 
 func (e *GraphEdge) order() int {
-	return slices.Index([]EdgeKind{EdgeRoute, EdgeCall, EdgeRefused}, e.Kind)
+	return slices.Index([]EdgeKind{EdgeRoute, EdgeCall, EdgeRefused, EdgeSeen}, e.Kind)
 }
 
 // changedGraph has the edges of the services that effects are about: those that change first. Nil if there are none.
@@ -180,37 +198,52 @@ func (g *Graph) nodes() (names []string, services map[string]bool) {
 	services = map[string]bool{}
 	for i := range g.Edges {
 		e := &g.Edges[i]
-		for _, name := range []string{e.From.Name, e.toName()} {
+		for _, name := range []string{e.fromName(), e.toName()} {
 			if !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}
 		services[e.toName()] = true
-		services[e.From.Name] = services[e.From.Name] || e.Kind == EdgeRoute
+		services[e.fromName()] = services[e.fromName()] || e.Kind == EdgeRoute
 	}
 	return names, services
 }
 
+// fromName is what an edge comes from.
+func (e *GraphEdge) fromName() string { return cmp.Or(e.From.Name, "(others)") }
+
 // toName is what an edge leads to: "reviews-bookinfo-cluster-1, version-v1".
 func (e *GraphEdge) toName() string {
-	name := cmp.Or(e.Host, e.To.Name)
+	name := cmp.Or(e.Host, e.To.Name, "(not known)")
 	if e.Subset != "" {
 		name += ", " + e.Subset
 	}
 	return name
 }
 
-// label is what stands on an edge; empty for calls.
+// label is what stands on an edge; empty for calls of which nothing is known.
 func (e *GraphEdge) label() string {
+	label := ""
 	switch {
 	case e.Kind == EdgeRefused:
-		return "refused"
-	case e.Kind == EdgeCall:
-		return ""
+		label = "refused"
+	case e.Kind != EdgeRoute:
 	case e.Requests == allRequests || e.Requests == "":
-		return snapshot.Percent(e.Share)
+		label = snapshot.Percent(e.Share)
+	default:
+		label = snapshot.Percent(e.Share) + " of " + e.Requests
 	}
-	return snapshot.Percent(e.Share) + " of " + e.Requests
+	if e.Seen == nil {
+		return label
+	}
+	seen := e.Seen.text()
+	if e.Kind == EdgeRoute && e.Seen.State == traffic.HasNumbers {
+		seen = "seen " + snapshot.Percent(math.Round(e.Seen.Share*10)/10) + ", " + seen
+	}
+	if label == "" {
+		return seen
+	}
+	return label + "; " + seen
 }
 
 // left says what is not drawn; empty if all is.

@@ -12,10 +12,12 @@ func (g *Graph) Text() string {
 	var b strings.Builder
 	for i := range g.Edges {
 		e := &g.Edges[i]
-		arrow := map[EdgeKind]string{EdgeRoute: "goes to", EdgeCall: "may call", EdgeRefused: "may not call"}[e.Kind]
-		line := e.From.Name + " " + arrow + " " + e.toName()
-		if e.Kind == EdgeRoute {
-			line += ": " + e.label()
+		line := e.fromName() + " " + e.does() + " " + e.toName()
+		switch label := e.label(); {
+		case e.Kind == EdgeRefused && e.Seen != nil:
+			line += ": " + e.Seen.text()
+		case e.Kind != EdgeRefused && label != "":
+			line += ": " + label
 		}
 		b.WriteString(snapshot.Clean(line) + "\n")
 	}
@@ -23,6 +25,11 @@ func (g *Graph) Text() string {
 		b.WriteString("… " + left + "\n")
 	}
 	return b.String()
+}
+
+// does is what the edge says, as a verb.
+func (e *GraphEdge) does() string {
+	return map[EdgeKind]string{EdgeRoute: "goes to", EdgeCall: "may call", EdgeRefused: "may not call", EdgeSeen: "calls"}[e.Kind]
 }
 
 // Mermaid is the graph as a flowchart of Mermaid (mermaid.js.org), which GitHub and GitLab draw in Markdown: routes have their
@@ -52,12 +59,22 @@ func (g *Graph) Mermaid() string {
 		if label := e.label(); label != "" {
 			arrow += `|"` + mermaidText(label) + `"|`
 		}
-		fmt.Fprintf(&b, "  %s %s %s\n", ids[e.From.Name], arrow, ids[e.toName()])
+		fmt.Fprintf(&b, "  %s %s %s\n", ids[e.fromName()], arrow, ids[e.toName()])
 	}
+	g.mermaidFailing(&b)
 	if left := g.left(); left != "" {
 		fmt.Fprintf(&b, "  left[\"… %s\"]\n", left)
 	}
 	return b.String()
+}
+
+// mermaidFailing paints the edges on which more fails than may.
+func (g *Graph) mermaidFailing(b *strings.Builder) {
+	for i := range g.Edges {
+		if seen := g.Edges[i].Seen; seen != nil && seen.Failing {
+			fmt.Fprintf(b, "  linkStyle %d stroke:#c00,stroke-width:3px\n", i)
+		}
+	}
 }
 
 // mermaidText keeps strings of clusters from being read as Mermaid or HTML: all but letters, digits and plain punctuation is
@@ -96,7 +113,10 @@ func (g *Graph) DOT() string {
 		case e.Changed:
 			style = ", style=bold"
 		}
-		fmt.Fprintf(&b, "  %s -> %s [label=%s%s];\n", dotText(e.From.Name), dotText(e.toName()), dotText(e.label()), style)
+		if e.Seen != nil && e.Seen.Failing {
+			style += ", color=red"
+		}
+		fmt.Fprintf(&b, "  %s -> %s [label=%s%s];\n", dotText(e.fromName()), dotText(e.toName()), dotText(e.label()), style)
 	}
 	if left := g.left(); left != "" {
 		fmt.Fprintf(&b, "  left [shape=plaintext, label=%s];\n", dotText("… "+left))

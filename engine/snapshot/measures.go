@@ -38,13 +38,15 @@ const (
 	// Forbidden are those of Answered4xx that were answered with 403, and calls of gRPC with its status 7, PERMISSION_DENIED: by access
 	// policies or by applications, which callers cannot tell apart.
 	Forbidden
+	// Handshakes are those of TLS with the destination that were completed, one for each connection that is encrypted.
+	Handshakes
 	// Latency is no counter but a histogram of the time until the answer, in milliseconds. It is the last measure.
 	Latency
 )
 
 var measureNames = [...]string{
 	"1xx", "2xx", "3xx", "4xx", "5xx", "none", "retries", "timeout", "reset", "overflow", "connect", "no_healthy", "tls",
-	"connections", "sent_bytes", "received_bytes", "allowed", "denied", "shadow_denied", "no_cluster", "no_route", "403", "latency",
+	"connections", "sent_bytes", "received_bytes", "allowed", "denied", "shadow_denied", "no_cluster", "no_route", "403", "handshakes", "latency",
 }
 
 // String is the name of the measure in JSON and metrics, such as "2xx".

@@ -56,7 +56,7 @@ var families = map[string]snapshot.Measure{
 	"upstream_rq_rx_reset": snapshot.ResetByPeer, "upstream_rq_pending_overflow": snapshot.Overflowed,
 	"upstream_cx_connect_fail": snapshot.NotConnected, "upstream_cx_none_healthy": snapshot.NoneHealthy,
 	"ssl_connection_error": snapshot.TLSFailed, "ssl_fail_verify_error": snapshot.TLSFailed, "ssl_fail_verify_san": snapshot.TLSFailed,
-	"upstream_cx_total": snapshot.Connected, "upstream_cx_tx_bytes_total": snapshot.SentBytes, "upstream_cx_rx_bytes_total": snapshot.ReceivedBytes,
+	"ssl_handshake": snapshot.Handshakes, "upstream_cx_total": snapshot.Connected, "upstream_cx_tx_bytes_total": snapshot.SentBytes, "upstream_cx_rx_bytes_total": snapshot.ReceivedBytes,
 }
 
 const (

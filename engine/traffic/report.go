@@ -106,6 +106,9 @@ type Numbers struct {
 	Connections   uint64 `json:"connections,omitempty"`
 	SentBytes     uint64 `json:"sentBytes,omitempty"`
 	ReceivedBytes uint64 `json:"receivedBytes,omitempty"`
+	// Handshakes are those of TLS that were completed, one for each connection that is encrypted; 0 may also be that the proxies do not count
+	// them.
+	Handshakes uint64 `json:"handshakes,omitempty"`
 	// Allowed, Denied and ShadowDenied are requests that a workload gets, by what its access policies say.
 	Allowed      uint64 `json:"allowed,omitempty"`
 	Denied       uint64 `json:"denied,omitempty"`
@@ -114,7 +117,7 @@ type Numbers struct {
 
 func numbersOf(v *Values, seconds float64) Numbers {
 	n := Numbers{
-		Requests: v.Requests(), Refused: v.Of(snapshot.Forbidden), Retries: v.Of(snapshot.Retried), Connections: v.Of(snapshot.Connected), SentBytes: v.Of(snapshot.SentBytes),
+		Requests: v.Requests(), Refused: v.Of(snapshot.Forbidden), Retries: v.Of(snapshot.Retried), Connections: v.Of(snapshot.Connected), Handshakes: v.Of(snapshot.Handshakes), SentBytes: v.Of(snapshot.SentBytes),
 		ReceivedBytes: v.Of(snapshot.ReceivedBytes), Allowed: v.Of(snapshot.LetIn), Denied: v.Of(snapshot.Refused), ShadowDenied: v.Of(snapshot.ShadowRefused),
 	}
 	if seconds > 0 {
