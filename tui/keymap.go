@@ -23,6 +23,7 @@ const (
 	verbBack
 	verbYAML
 	verbWhy
+	verbWalk
 	verbEdit
 	verbDelete
 	verbFilter
@@ -81,6 +82,7 @@ var keymap = []binding{
 	bind(verbDetails, groupRows, "details beside", "d", "d"),
 	bind(verbYAML, groupRows, "YAML", "y", "y"),
 	bind(verbWhy, groupRows, "ask why", "a", "a"),
+	bind(verbWalk, groupRows, "graph around it", "x", "x"),
 	bind(verbEdit, groupRows, "edit", "e", "e"),
 	bind(verbDelete, groupRows, "delete", "ctrl-d", "ctrl+d"),
 	bind(verbEquivalent, groupRows, "command for this", "c", "c"),

@@ -99,6 +99,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		cmd = m.receive(msg)
 	case contentMsg:
 		msg.page.setContent(msg)
+	case walkedMsg:
+		msg.page.receive(msg)
 	case draftedMsg:
 		cmd = m.receiveDraft(msg)
 	case reviewedMsg:
@@ -150,8 +152,11 @@ func (m *Model) receive(msg updateMsg) tea.Cmd {
 
 // loadTop loads the content of the page on the screen from the latest update.
 func (m *Model) loadTop() tea.Cmd {
-	if p, ok := m.top().(*readerPage); ok {
+	switch p := m.top().(type) {
+	case *readerPage:
 		return p.load(m.source, m.latest.Index, m.latest.Facts)
+	case *walkPage:
+		return p.load(m.latest.Index)
 	}
 	return nil
 }
@@ -241,6 +246,8 @@ func (m *Model) perform(v verb) tea.Cmd {
 		return m.changeObject(v)
 	case verbWhy:
 		m.startWhy()
+	case verbWalk:
+		return walkFrom(m)
 	default:
 		return m.handleAction(m.top().press(v, &m.shared))
 	}
@@ -264,6 +271,8 @@ func (m *Model) handleAction(a action) tea.Cmd {
 		return m.push(newDetail(a.ref))
 	case openYAML:
 		return m.push(newYAML(a.ref))
+	case walked:
+		return m.show()
 	}
 	return nil
 }

@@ -327,7 +327,8 @@ func press(t testing.TB, m *Model, keys string) {
 		if cmd == nil {
 			continue
 		}
-		if msg, ok := cmd().(contentMsg); ok {
+		switch msg := cmd().(type) {
+		case contentMsg, walkedMsg:
 			m.Update(msg)
 		}
 	}
