@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
+	"github.com/meshctl/meshctl/cmd/agent"
 	"github.com/meshctl/meshctl/cmd/cluster"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/interview"
@@ -44,14 +45,17 @@ deregisters the clusters, ends "meshctl serve", and deletes the custom resource
 types with all policies. It first says what will go, and asks; where there is no
 terminal, set --yes.
 
-Clusters are cleaned with the contexts of the kubeconfig that lead to them. If
-there is none for a cluster, the command fails and changes nothing; with
---force, it leaves there what is there, and prints how to remove it.
+Clusters are cleaned with the contexts of the kubeconfig that lead to them, or
+else through their agents, which then remove themselves. If there is neither
+for a cluster, because its agent is away or serve does not run, the command
+fails and changes nothing; with --force, it leaves there what is there, and
+prints how to remove it.
 
 With --keep-traffic, what meshctl has written for the meshes stays in the
 clusters, without its labels, so that requests go on as they do, for instance
 while you migrate. Nobody keeps it up to date then, and nobody renews the
-certificates of meshes that have those of a VirtualMesh.`
+certificates of meshes that have those of a VirtualMesh. Each cluster needs a
+context then: an agent cannot tell what is to stay.`
 
 // NewUninstallCmd returns the command `meshctl uninstall`; runF replaces its run in tests.
 func NewUninstallCmd(f *cmdutil.Factory, runF func(context.Context, *UninstallOptions) error) *cobra.Command {
@@ -103,7 +107,7 @@ func uninstallRun(ctx context.Context, o *UninstallOptions) error {
 	progress := cmdutil.NewProgress(o.Streams)
 	found, err := registration.PlanUninstall(ctx, registration.UninstallOptions{
 		Config: config, Context: o.Kube.Context, Namespace: o.Namespace, Contexts: cmdutil.ContextConfigs(o.factory, o.Kube.Kubeconfig), Force: o.Force, KeepTraffic: o.KeepTraffic,
-		Progress: func(text string) { progress.Note("%s", text) }, UserAgent: "meshctl/" + o.factory.Version.Version,
+		Progress: func(text string) { progress.Note("%s", text) }, UserAgent: "meshctl/" + o.factory.Version.Version, Store: agent.RelayStore,
 	})
 	if err != nil {
 		return invalid(err)
@@ -155,6 +159,10 @@ func (o *UninstallOptions) plan(found *registration.Uninstallation, config *rest
 		fmt.Fprintf(&b, "  cluster %s is deregistered: ", c.Name)
 		if c.Problem != "" {
 			fmt.Fprintf(&b, "it cannot be cleaned: %s\n", c.Problem)
+			continue
+		}
+		if c.Agent {
+			b.WriteString("its agent deletes there what meshctl has written, and then itself\n")
 			continue
 		}
 		fmt.Fprintf(&b, "%s %s\n", snapshot.Count(c.Objects, "object"), verb)

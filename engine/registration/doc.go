@@ -65,6 +65,7 @@
 //
 // Uninstall:
 //
+//	uninstallagent.go leaving clusters through their agents
 //	uninstallplan.go  finding what there is of a management plane
 //	uninstall.go      removing it
 //	disown.go         leaving on a cluster what its mesh uses

@@ -45,16 +45,21 @@ func (e *AgentAwayError) Error() string { return snapshot.Sentences(e.Advice()) 
 
 // Advice implements [snapshot.Advice].
 func (e *AgentAwayError) Advice() (what, hint string) {
-	is := "is away"
-	if e.Since != "" {
-		is += " for " + e.Since
-	}
 	before := "nothing was changed, because its agent "
 	if e.Marked {
 		before = "it leaves, and waits for its agent, which "
 	}
-	return fmt.Sprintf("cluster %s: %s%s: %s", e.Name, before, is, e.Reason),
+	return fmt.Sprintf("cluster %s: %s%s", e.Name, before, e.away()),
 		"make the agent connect and run the command again; or name a context of the cluster with --remote-context; or use --force: then what is there stays, and the agent removes it when it comes back"
+}
+
+// away says since when the agent is away, and why, as the end of a sentence about it.
+func (e *AgentAwayError) away() string {
+	is := "is away"
+	if e.Since != "" {
+		is += " for " + e.Since
+	}
+	return is + ": " + e.Reason
 }
 
 // leavesError rejects a registration of a cluster that leaves.
@@ -75,13 +80,15 @@ func (f farewell) check(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("%s: reading Lease %s/%s: %w", f.management.label, f.MgmtNamespace, cluster.LeaseName, err)
 	case !held:
-		return fmt.Errorf("cluster %s: nothing was changed: it is reached through its agent, and no `meshctl serve` runs that the agent could hear; "+
-			"start it, or name a context of the cluster with --remote-context", f.Name)
+		return fmt.Errorf("cluster %s: nothing was changed: %w; start it, or name a context of the cluster with --remote-context", f.Name, errUnheard)
 	case leavingReason(f.cluster).Cause == snapshot.LeavingDone || leavingReason(f.cluster).Cause == snapshot.LeavingStays:
 		return nil // it is away because it has gone
 	}
 	return f.away(f.cluster)
 }
+
+// errUnheard: nobody can tell an agent anything.
+var errUnheard = errors.New("it is reached through its agent, and no `meshctl serve` runs that the agent could hear")
 
 // away is an error if the agent is not connected.
 func (f farewell) away(kc *multiclusterv1alpha1.KubernetesCluster) error {

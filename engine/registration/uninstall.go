@@ -70,7 +70,7 @@ func (u *Uninstallation) Run(ctx context.Context) (Report, error) {
 	for _, c := range u.Clusters {
 		if c.Problem != "" && !u.options.Force {
 			return u.report, fmt.Errorf("cluster %s: nothing was changed, because it cannot be cleaned: %s; run the command with a kubeconfig that leads there, "+
-				"or with --force, which leaves there what is there", c.Name, c.Problem)
+				"or with --force, which leaves there what is there and prints the commands that remove it", c.Name, c.Problem)
 		}
 	}
 	steps := []func(context.Context) error{u.removeWebhooks, u.deregister, u.endServe, u.removeTypes, u.removeState, u.removeObjects, u.removeNamespace}
@@ -121,11 +121,12 @@ func (u *Uninstallation) deregister(ctx context.Context) error {
 }
 
 func (u *Uninstallation) deregisterOne(ctx context.Context, c UninstalledCluster, progress func(string)) (Report, error) {
-	report, err := Deregister(ctx, DeregisterOptions{
-		Name: c.Name, MgmtConfig: u.options.Config, MgmtContext: u.options.Context, MgmtNamespace: u.options.Namespace,
-		RemoteConfig: c.config, RemoteContext: c.Context, Force: u.options.Force, KeepTraffic: u.options.KeepTraffic, Timeout: u.options.Timeout,
-		Progress: progress, UserAgent: u.options.UserAgent,
-	})
+	options := u.deregisterOptions(c.Name)
+	options.RemoteConfig, options.RemoteContext, options.Progress = c.config, c.Context, progress
+	if c.Agent {
+		return u.deregisterThroughAgent(ctx, options)
+	}
+	report, err := Deregister(ctx, options)
 	if err == nil && c.config != nil {
 		var changes []Change
 		changes, err = u.removeAgentTypes(ctx, c)

@@ -39,6 +39,9 @@ type UninstallOptions struct {
 	Timeout time.Duration
 	// UserAgent is shown to other clusters.
 	UserAgent string
+	// Store returns what knows the agents of a management plane: a cluster to which no context leads is left through its agent. If it is
+	// nil, each cluster needs a context.
+	Store func(client kube.Clientset, plane snapshot.Plane) RelayStore
 }
 
 // Uninstallation is what PlanUninstall has found.
@@ -66,6 +69,8 @@ type UninstalledCluster struct {
 	Objects int `json:"objects"`
 	// Context is with which it is cleaned; empty if none leads there.
 	Context string `json:"context,omitempty"`
+	// Agent: no context leads there, and its agent cleans it.
+	Agent bool `json:"agent,omitempty"`
 	// Problem is why it cannot be cleaned; empty if it can.
 	Problem string `json:"problem,omitempty"`
 
@@ -181,7 +186,7 @@ func (u *Uninstallation) inspectCluster(ctx context.Context, kc *multiclusterv1a
 	case kc.Annotations[cluster.UIDAnnotation] == string(u.server.uid):
 		out.Context, out.config, remote = u.options.Context, u.options.Config, u.server
 	case len(contexts) == 0:
-		out.Problem = "no context of the kubeconfig leads to it"
+		u.inspectAgent(ctx, &out)
 		return out
 	default:
 		out.Context, out.config = contexts[0].Name, contexts[0].Config
