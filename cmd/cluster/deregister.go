@@ -54,8 +54,9 @@ registration is marked, meshctl serve removes what it wrote there, and then has
 the agent remove itself with all that registration made for it. The command
 waits for that, and removes the registration. If it is interrupted, run it
 again: it goes on. "meshctl cluster list" shows how far it is. The namespace of
-the agent stays. So do its account and permissions if the cluster was invited,
-or registered by an earlier version; the commands that remove them are printed.
+the agent stays. If the cluster was invited, so does what limited the agent; if
+it was registered by an earlier version, so do the agent's account and
+permissions. The commands that remove them are printed.
 
 If its agent is away, the command says since when, and changes nothing. With
 --force, what stands there stays, also what protects. An agent that comes back

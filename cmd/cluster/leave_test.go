@@ -91,3 +91,58 @@ func TestLeaveLater(t *testing.T) {
 		return apierrors.IsNotFound(err)
 	})
 }
+
+// TestLeaveInvited: the agent of a cluster that was invited removes itself, too: nothing is left that gives anybody a right.
+func TestLeaveInvited(t *testing.T) {
+	t.Parallel()
+	w := newRelayWorld(t)
+	sandboxtest.MakeNamespace(t, w.remote, "istio-system")
+	require.NoError(t, w.meshctl("invite", "cluster-2", "--relay-server", w.address, "--agent-image", "meshctl:1"))
+	sandboxtest.Apply(t, w.remote, []byte(w.stdout()))
+	log := &sandboxtest.Buffer{}
+	w.agent(log)
+	w.listed("connected")
+	require.NoError(t, w.meshctl("deregister", "cluster-2", "--yes"), "%s\n%s", log, w.serveLog)
+	assert.Contains(t, w.stderr(), "nothing remains on it")
+	waittest.Until(t, "it says so", func() bool { return strings.Contains(log.String(), "nothing of meshctl is in it any more") })
+	remote, name := sandboxtest.Clientset(t, w.remote), w.agentName()
+	for use, codes := range w.asked("system:serviceaccount:gloo-mesh:" + name) {
+		if strings.HasPrefix(use, "delete ") {
+			assert.NotContains(t, codes, http.StatusForbidden, use)
+		}
+	}
+	rest := map[string]bool{}
+	note := func(kind string, o metav1.Object) {
+		if strings.HasPrefix(o.GetName(), name) {
+			rest[kind+" "+strings.TrimPrefix(o.GetName(), name)] = true
+		}
+	}
+	deployments, err := remote.AppsV1().Deployments("").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	for i := range deployments.Items {
+		note("Deployment", &deployments.Items[i])
+	}
+	roles, err := remote.RbacV1().Roles("").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	for i := range roles.Items {
+		note("Role", &roles.Items[i])
+	}
+	bindings, err := remote.RbacV1().RoleBindings("").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	for i := range bindings.Items {
+		note("RoleBinding", &bindings.Items[i])
+	}
+	clusterRoles, err := remote.RbacV1().ClusterRoles().List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	for i := range clusterRoles.Items {
+		note("ClusterRole", &clusterRoles.Items[i])
+	}
+	clusterBindings, err := remote.RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	for i := range clusterBindings.Items {
+		note("ClusterRoleBinding", &clusterBindings.Items[i])
+	}
+	assert.Equal(t, map[string]bool{"ClusterRoleBinding -leave": true}, rest, "it binds what is not there")
+	assert.Contains(t, w.stderr(), "kubectl delete clusterrolebinding "+name+"-leave --ignore-not-found")
+	assert.Contains(t, w.stderr(), "kubectl delete validatingadmissionpolicy "+name+" --ignore-not-found")
+}

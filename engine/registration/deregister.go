@@ -256,7 +256,7 @@ func (d *deregistration) run(ctx context.Context) error {
 			}
 			return fmt.Errorf("cluster %s: %w", d.Name, err)
 		}
-		d.report.note(fmt.Sprintf("namespace %s stays on the cluster: its agent may not delete it; run `kubectl delete namespace %s` there if nobody else uses it", d.RemoteNamespace, d.RemoteNamespace))
+		farewell{d}.noteRest()
 	}
 	for _, step := range []func(context.Context) error{d.begin, debt{d}.owe, d.forget} {
 		if err := step(ctx); err != nil {

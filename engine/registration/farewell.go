@@ -153,6 +153,16 @@ func (f farewell) run(ctx context.Context) (stays, err error) {
 	}
 }
 
+// noteRest says what the agent may not delete.
+func (f farewell) noteRest() {
+	f.report.note(fmt.Sprintf("namespace %s stays on the cluster: its agent may not delete it; run `kubectl delete namespace %s` there if nobody else uses it", f.RemoteNamespace, f.RemoteNamespace))
+	commands := ""
+	for _, o := range invitedRest(f.plane.ID) {
+		commands += "\nkubectl delete " + kubectlName(o)
+	}
+	f.report.note("if the cluster was invited, what limited its agent stays, which nobody has rights by; these commands remove it:" + commands + "\n")
+}
+
 // errLeaveWait ends a wait that takes too long.
 var errLeaveWait = errors.New("that takes too long")
 

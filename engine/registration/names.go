@@ -72,7 +72,7 @@ func SettingsRoleName(cluster, planeID string) string {
 func AgentName(planeID string) string { return snapshot.AgentNamePrefix + planeID }
 
 // moreName is the Role, and the RoleBinding, of Agent.MoreRules.
-func moreName(planeID string) string { return AgentName(planeID) + "-more" }
+func moreName(planeID string) string { return AgentName(planeID) + snapshot.AgentMoreSuffix }
 
 // LeftoverName is the ConfigMap that records what a forced deregistration left.
 func LeftoverName(cluster string) string { return cluster + "-leftovers" }

@@ -14,16 +14,42 @@ import (
 
 // This file lets an agent remove itself from its cluster: all that registration makes for it is owned by one ClusterRole, and this one the
 // agent may delete. Kubernetes collects what is owned by it. So the agent needs no right on what limits it.
+//
+// The manifests of an invited cluster cannot say whom they are owned by: an owner has no UID before it is there. There, the agent may delete
+// by name what gives it rights, and its Deployment: whoever has its account can only take from it. What limits it stays, for nobody.
 
 // leaveRules allow to delete the owner, and nothing else.
 func leaveRules(planeID string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{named(rule(clusterRoles.Group, []string{clusterRoles.Resource}, "delete"), snapshot.RelayLeaveName(planeID))}
 }
 
+// invitedLeaveRules allow beside that to delete what gives the agent rights, in whichever namespace that is, and its Deployment.
+func invitedLeaveRules(planeID string) []rbacv1.PolicyRule {
+	agent, relay, more := AgentName(planeID), RelayRoleName(planeID), moreName(planeID)
+	return []rbacv1.PolicyRule{
+		named(rule(clusterRoles.Group, []string{clusterRoles.Resource}, "delete"), snapshot.RelayLeaveName(planeID), agent),
+		named(rule(clusterRoleBindings.Group, []string{clusterRoleBindings.Resource}, "delete"), agent, relay),
+		named(rule(roles.Group, []string{roleBindings.Resource, roles.Resource}, "delete", "list"), agent, relay, more),
+		named(rule(deployments.Group, []string{deployments.Resource}, "delete"), agent),
+	}
+}
+
 // leaveObjects are the owner, and what lets the agent delete it.
 func (r *via) leaveObjects() []*object {
-	name, labels := snapshot.RelayLeaveName(r.plane.ID), r.labels()
-	return r.clusterRoleObjects(name, name, labels, labels, leaveRules(r.plane.ID), AgentName(r.plane.ID))
+	name, labels, rules := snapshot.RelayLeaveName(r.plane.ID), r.labels(), leaveRules(r.plane.ID)
+	if r.remote == nil {
+		rules = invitedLeaveRules(r.plane.ID)
+	}
+	return r.clusterRoleObjects(name, name, labels, labels, rules, AgentName(r.plane.ID))
+}
+
+// invitedRest is what the agent of an invited cluster leaves there beside its namespace: it gives nobody a right. Other clusters have nothing of it.
+func invitedRest(planeID string) []*object {
+	return []*object{
+		{resource: clusterRoleBindings, name: snapshot.RelayLeaveName(planeID)}, {resource: clusterRoles, name: RoleName(planeID)},
+		{resource: policyBindings, name: AgentName(planeID)}, {resource: policies, name: AgentName(planeID)},
+		{resource: policyBindings, name: HostsPolicyName(planeID)}, {resource: policies, name: HostsPolicyName(planeID)},
+	}
 }
 
 // own makes an object that was written the owner of what is written from now on, if it is to be that.

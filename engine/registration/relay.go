@@ -82,7 +82,7 @@ type via struct {
 }
 
 // RelayRoleName is the ClusterRoleBinding, and the Roles, of an agent that speaks for its cluster.
-func RelayRoleName(planeID string) string { return AgentName(planeID) + "-relay" }
+func RelayRoleName(planeID string) string { return AgentName(planeID) + snapshot.AgentRelaySuffix }
 
 func (r *via) relayed() bool { return r.Relay != nil }
 

@@ -34,10 +34,8 @@ func (r *registration) labels() map[string]string {
 // namespace, in the order in which they are written.
 func (r *registration) remoteObjects() []*object {
 	switch {
-	case r.via.relayed() && r.remote != nil:
+	case r.via.relayed():
 		return append(r.via.leaveObjects(), r.via.relayObjects()...)
-	case r.via.relayed(): // the UID of an owner is not known before it is there
-		return r.via.relayObjects()
 	}
 	labels := r.labels()
 	out := []*object{{

@@ -50,8 +50,16 @@ func RelayServerName(namespace string) string { return RelayService + "." + name
 // AgentNamePrefix is before the UID of the management plane in the name of the Deployment of an agent.
 const AgentNamePrefix = "meshctl-agent-"
 
+// Ends of the names of what the agent of a management plane has beside what is named as its Deployment: the Roles and the ClusterRoleBinding
+// with which it speaks for its cluster, and the Role for what an administrator names.
+const (
+	AgentRelaySuffix = "-relay"
+	AgentMoreSuffix  = "-more"
+)
+
 // RelayLeaveName is the ClusterRole, and the ClusterRoleBinding, by which the agent of a management plane may delete this one ClusterRole:
-// all that registration made for the agent is owned by it, and goes with it.
+// all that registration made for the agent is owned by it, and goes with it. Of a cluster that was invited, it owns nothing, and allows the
+// agent to delete its rights and its Deployment, too.
 func RelayLeaveName(planeID string) string { return AgentNamePrefix + planeID + "-leave" }
 
 // What is on objects that meshctl made beside those that it translates and discovers.

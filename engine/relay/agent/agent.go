@@ -9,6 +9,7 @@
 //	disk.go      and when the agent starts without a hub
 //	leave.go     the cluster is deregistered: what is the management plane's is removed
 //	home.go      and then the agent itself
+//	homeinvited.go  which an invited cluster has it do alone
 //	status.go    what there is to be said of it
 //	diagnose.go  why the hub is not connected
 //	verify.go    what is compared with the hub

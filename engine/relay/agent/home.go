@@ -17,7 +17,8 @@ import (
 )
 
 // Registered is the Home that registration makes: all of it is owned by one ClusterRole, which is the only one that the agent may delete.
-// Kubernetes collects the rest. The agent has no right to delete what limits it, nor its namespace.
+// Kubernetes collects the rest. In an invited cluster, that owns nothing, and the agent may delete its rights and its Deployment: see invited.
+// The agent has no right to delete what limits it, nor its namespace.
 type Registered struct {
 	// Client reaches the agent's cluster, Namespace is that of the agent, and Plane is the UID of the management plane.
 	Client           kube.Clientset
@@ -39,6 +40,18 @@ func (r Registered) Leave(ctx context.Context) error {
 	if err := r.give(ctx, owner); err != nil {
 		return err
 	}
+	here := invited{r}
+	switch alone, err := here.may(ctx); {
+	case err != nil:
+		return err
+	case alone:
+		// When its Deployment is deleted, the agent is told to end, and does so when the rest is done.
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
+		defer cancel()
+		if err := here.remove(ctx); err != nil {
+			return err
+		}
+	}
 	_, err = r.delete(ctx, owner, false)
 	return err
 }
@@ -57,7 +70,7 @@ func (r Registered) delete(ctx context.Context, owner metav1.OwnerReference, dry
 	case !dry && apierrors.IsNotFound(err):
 		return owner.UID, nil
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
-		return "", fmt.Errorf("ClusterRole %s, which would take with it what registration made for the agent, is not there or may not be deleted by it: the cluster was invited, or registered by an earlier version", owner.Name)
+		return "", fmt.Errorf("ClusterRole %s, which would take with it what registration made for the agent, is not there or may not be deleted by it: the cluster was invited or registered by an earlier version", owner.Name)
 	case err != nil:
 		return "", fmt.Errorf("ClusterRole %s: deleting: %w", owner.Name, err)
 	case done.Details == nil || done.Details.UID == "":
