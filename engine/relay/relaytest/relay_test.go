@@ -54,6 +54,8 @@ type world struct {
 	hub        *hub.Hub
 	// times are those of the streams.
 	times pump.Times
+	// dial are further options with which agents dial.
+	dial []grpc.DialOption
 	// relayed reads west through the agent, and direct without it.
 	relayed, direct *watch.Source
 }
@@ -148,7 +150,7 @@ func (w *world) source() *watch.Source {
 // agent starts an agent, and returns how to stop it.
 func (w *world) agent() (stop func()) {
 	w.t.Helper()
-	return w.run(w.newAgent(w.proxy.address(), lines{w.t}).Run)
+	return w.run(w.newAgent(w.proxy.address(), lines{w.t}, w.dial...).Run)
 }
 
 // newAgent is an agent that dials an address.
