@@ -58,20 +58,22 @@ func codesOf(issues []snapshot.Issue) []string {
 	return out
 }
 
-// TestTrustStages: what is told from the status alone, by who cannot read the clusters.
-func TestTrustStages(t *testing.T) {
-	t.Parallel()
+// trustStage is a status of a VirtualMesh, and what is told of it.
+type trustStage struct {
+	status  *networkingv1.TrustStatus
+	summary string
+	uses    string
+	issues  []string
+}
+
+// trustStages has a status of each stage, by name.
+func trustStages() map[string]trustStage {
 	ends, soon := after(3650), after(30)
 	roots := []networkingv1.TrustedRoot{{Fingerprint: next, NotAfter: ends}, {Fingerprint: former, NotAfter: ends}}
 	both := func(root string) []networkingv1.MemberTrust {
 		return []networkingv1.MemberTrust{member(1, "FINISHED", root, after(300)), member(2, "FINISHED", root, after(300))}
 	}
-	cases := map[string]struct {
-		status  *networkingv1.TrustStatus
-		summary string
-		uses    string
-		issues  []string
-	}{
+	return map[string]trustStage{
 		"nothing written": {nil, "no stage is known (shared, root created by meshctl)", "", []string{}},
 		"waiting": {
 			&networkingv1.TrustStatus{Stage: networkingv1.TrustWaiting, Message: "no root", Members: []networkingv1.MemberTrust{member(1, "", "", nil), member(2, "", "", nil)}},
@@ -125,7 +127,12 @@ func TestTrustStages(t *testing.T) {
 			[]string{"CertificateOverdue istiod-istio-system-cluster-2"},
 		},
 	}
-	for name, c := range cases {
+}
+
+// TestTrustStages: what is told from the status alone, by who cannot read the clusters.
+func TestTrustStages(t *testing.T) {
+	t.Parallel()
+	for name, c := range trustStages() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := trustInput(t, false, func(vm *networkingv1.VirtualMesh) { vm.Status.Trust = c.status })
