@@ -149,11 +149,11 @@ func (w *fixture) init(script *wizardtest.Script, args ...string) (stdout, stder
 	return out.String(), errs.String(), err
 }
 
-func TestInit(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	dir := t.TempDir()
-
+// interrupted answers up to the question which workloads a policy applies to, with ctrl-c on
+// the way, and returns the file with the answers.
+func (w *fixture) interrupted() string {
+	t := w.t
+	t.Helper()
 	t.Log("ctrl-c in the middle, before anything is written")
 	_, stderr, err := w.init(wizardtest.New(t).
 		Says("Context typo is skipped: the cluster").
@@ -169,7 +169,6 @@ func TestInit(t *testing.T) {
 	answers := recovered(t, stderr)
 
 	t.Log("on from there, and ctrl-c about the VirtualMesh")
-	policy := filepath.Join(dir, "policy.yaml")
 	_, stderr, err = w.init(wizardtest.New(t).
 		Rejects("context kind-cluster-2?", "cluster-1", "another cluster is already named cluster-1").
 		Rejects("context kind-cluster-2?", "c.2", "lower-case letters, digits and hyphens").
@@ -207,9 +206,17 @@ func TestInit(t *testing.T) {
 		Interrupts("which workloads?"), "--recover", answers)
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Contains(t, stderr, "VirtualMesh gloo-mesh/virtual-mesh created.")
+	return answers
+}
+
+func TestInit(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	answers := w.interrupted()
 
 	t.Log("on from there, to the end")
-	_, stderr, err = w.init(wizardtest.New(t).
+	policy := filepath.Join(t.TempDir(), "policy.yaml")
+	_, stderr, err := w.init(wizardtest.New(t).
 		Picks("which workloads?", "all").
 		Picks("Which requests?", "all").
 		PicksAll("What should happen", "policy.requestTimeout").
