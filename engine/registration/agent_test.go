@@ -86,6 +86,66 @@ func setReady(t *testing.T, config *rest.Config, name string, ready int32) {
 	require.NoError(t, err)
 }
 
+// agentReads: an agent gets the Secrets of these names in its namespace, and lists none.
+func agentReads(t *testing.T, remote *rest.Config, id string, secrets ...string) {
+	t.Helper()
+	agent := agentToken(t, remote, "gloo-mesh", id)
+	for _, name := range secrets {
+		createSecret(t, remote, name, corev1.SecretTypeOpaque, nil)
+		_, err := agent.CoreV1().Secrets("gloo-mesh").Get(t.Context(), name, metav1.GetOptions{})
+		require.NoError(t, err, name)
+		require.NoError(t, sandboxtest.Clientset(t, remote).CoreV1().Secrets("gloo-mesh").Delete(t.Context(), name, metav1.DeleteOptions{}))
+	}
+	_, err := agent.CoreV1().Secrets("gloo-mesh").List(t.Context(), metav1.ListOptions{})
+	require.ErrorContains(t, err, "forbidden")
+}
+
+// agentGivesBack: a deregistration waits for the agent, by this name, to take the certificates
+// of a mesh back, and leaves all in place when it does not.
+func agentGivesBack(t *testing.T, management, remote *rest.Config, name string) {
+	t.Helper()
+	// A mesh that has certificates of a VirtualMesh.
+	ours := map[string]string{snapshot.NetworkingOwnerLabel: "gloo-mesh", snapshot.ClusterLabel: "cluster-2"}
+	put(t, remote, snapshot.IssuedCertificate, "gloo-mesh", "istiod-istio-system-cluster-2", ours, nil)
+	put(t, remote, snapshot.CertificateRequest, "gloo-mesh", "istiod-istio-system-cluster-2", nil, nil)
+	deregister := registration.DeregisterOptions{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management}
+	_, err := registration.Deregister(t.Context(), deregister)
+	require.ErrorContains(t, err, "no `meshctl agent` runs in namespace gloo-mesh")
+	require.ErrorContains(t, err, "istiod-istio-system-cluster-2")
+	assert.Contains(t, inventory(t, remote), "RoleBinding istio-system/"+name, "the agent can still do it")
+
+	// The agent is ready, and its Lease has run out: its API server was busy.
+	setReady(t, remote, name, 1)
+	deregister.AgentWait = time.Millisecond
+	_, err = registration.Deregister(t.Context(), deregister)
+	require.ErrorContains(t, err, "still have certificates of their VirtualMesh after 1ms")
+	setReady(t, remote, name, 0)
+
+	now, duration, holder := metav1.NowMicro(), int32(600), "agent"
+	_, err = sandboxtest.Clientset(t, remote).CoordinationV1().Leases("gloo-mesh").Create(t.Context(), &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: snapshot.AgentLease},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &now, LeaseDurationSeconds: &duration},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = registration.Deregister(t.Context(), deregister)
+	require.ErrorContains(t, err, "still have certificates of their VirtualMesh after 1ms")
+
+	deregister.AgentWait = 0
+	client, err := dynamic.NewForConfig(remote)
+	require.NoError(t, err)
+	var said []string
+	deregister.Progress = func(text string) { // the agent is done
+		said = append(said, text)
+		requests := client.Resource(snapshot.CertificateRequest.GroupVersionResource()).Namespace("gloo-mesh")
+		assert.NoError(t, requests.Delete(t.Context(), "istiod-istio-system-cluster-2", metav1.DeleteOptions{}))
+	}
+	report, err := registration.Deregister(t.Context(), deregister)
+	require.NoError(t, err)
+	assert.Empty(t, report.Leftovers)
+	require.Len(t, said, 1)
+	assert.Contains(t, said[0], "Waiting until the agent has given these meshes back")
+}
+
 // TestAgent: a registration gives the agent of a cluster its account, for the meshes that are
 // there, and on demand a Deployment; and a deregistration lets it finish before it goes.
 func TestAgent(t *testing.T) {
@@ -138,56 +198,8 @@ func TestAgent(t *testing.T) {
 	repeated = register("", 1)
 	assert.True(t, repeated.Unchanged(), "what an administrator named stays: %+v", repeated.Changes)
 
-	agent := agentToken(t, remote, "gloo-mesh", id)
-	for _, mesh := range []string{"istiod-istio-system-cluster-2", "known-already", "vault-token"} {
-		createSecret(t, remote, mesh, corev1.SecretTypeOpaque, nil)
-		_, err := agent.CoreV1().Secrets("gloo-mesh").Get(t.Context(), mesh, metav1.GetOptions{})
-		require.NoError(t, err, mesh)
-		require.NoError(t, sandboxtest.Clientset(t, remote).CoreV1().Secrets("gloo-mesh").Delete(t.Context(), mesh, metav1.DeleteOptions{}))
-	}
-	_, err = agent.CoreV1().Secrets("gloo-mesh").List(t.Context(), metav1.ListOptions{})
-	require.ErrorContains(t, err, "forbidden")
-
-	// A mesh that has certificates of a VirtualMesh.
-	ours := map[string]string{snapshot.NetworkingOwnerLabel: "gloo-mesh", snapshot.ClusterLabel: "cluster-2"}
-	put(t, remote, snapshot.IssuedCertificate, "gloo-mesh", "istiod-istio-system-cluster-2", ours, nil)
-	put(t, remote, snapshot.CertificateRequest, "gloo-mesh", "istiod-istio-system-cluster-2", nil, nil)
-	deregister := registration.DeregisterOptions{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management}
-	_, err = registration.Deregister(t.Context(), deregister)
-	require.ErrorContains(t, err, "no `meshctl agent` runs in namespace gloo-mesh")
-	require.ErrorContains(t, err, "istiod-istio-system-cluster-2")
-	assert.Contains(t, inventory(t, remote), "RoleBinding istio-system/"+name, "the agent can still do it")
-
-	// The agent is ready, and its Lease has run out: its API server was busy.
-	setReady(t, remote, name, 1)
-	deregister.AgentWait = time.Millisecond
-	_, err = registration.Deregister(t.Context(), deregister)
-	require.ErrorContains(t, err, "still have certificates of their VirtualMesh after 1ms")
-	setReady(t, remote, name, 0)
-
-	now, duration, holder := metav1.NowMicro(), int32(600), "agent"
-	_, err = sandboxtest.Clientset(t, remote).CoordinationV1().Leases("gloo-mesh").Create(t.Context(), &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Name: snapshot.AgentLease},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &now, LeaseDurationSeconds: &duration},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	_, err = registration.Deregister(t.Context(), deregister)
-	require.ErrorContains(t, err, "still have certificates of their VirtualMesh after 1ms")
-
-	deregister.AgentWait = 0
-	client, err := dynamic.NewForConfig(remote)
-	require.NoError(t, err)
-	var said []string
-	deregister.Progress = func(text string) { // the agent is done
-		said = append(said, text)
-		requests := client.Resource(snapshot.CertificateRequest.GroupVersionResource()).Namespace("gloo-mesh")
-		assert.NoError(t, requests.Delete(t.Context(), "istiod-istio-system-cluster-2", metav1.DeleteOptions{}))
-	}
-	report, err := registration.Deregister(t.Context(), deregister)
-	require.NoError(t, err)
-	assert.Empty(t, report.Leftovers)
-	require.Len(t, said, 1)
-	assert.Contains(t, said[0], "Waiting until the agent has given these meshes back")
+	agentReads(t, remote, id, "istiod-istio-system-cluster-2", "known-already", "vault-token")
+	agentGivesBack(t, management, remote, name)
 	finishNamespaces(t, remote)
 	assert.Equal(t, before, names(inventory(t, remote)))
 }
