@@ -57,7 +57,7 @@ func (k *kind) inProxies() bool {
 
 // isPolicy reports whether the objects are policies, which users write in namespaces of their own.
 func (k *kind) isPolicy() bool {
-	return k.kind == snapshot.NoKind || slices.Contains(explain.PolicyKinds(), k.kind)
+	return k.kind == snapshot.NoKind || k.kind == snapshot.Role || slices.Contains(explain.PolicyKinds(), k.kind)
 }
 
 // forms are what is printed.
@@ -117,6 +117,12 @@ func kinds() []kind {
 			"A ServiceDependency: the workloads it limits, and how",
 			"productpage-deps",
 			explain.ServiceDependency{}, []explain.ServiceDependencyItem{},
+		},
+		{
+			snapshot.Role, "role", []string{"roles"},
+			"A Role: what it lets somebody write, and who has it",
+			"bookinfo-team",
+			explain.Role{}, []explain.RoleItem{},
 		},
 		{
 			snapshot.TrafficPolicy, "trafficpolicy", []string{"trafficpolicies", "tp"},

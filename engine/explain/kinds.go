@@ -3,6 +3,7 @@ package explain
 import (
 	"slices"
 
+	rbacv1 "github.com/meshctl/meshctl/engine/api/rbac/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -36,6 +37,7 @@ func describedKinds(x *Index) []describedKind {
 		newDescribedKind(snapshot.TrafficPolicy, x.policies, x.policy, func() Table { return x.policyTable(snapshot.TrafficPolicy) }),
 		newDescribedKind(snapshot.AccessPolicy, x.policies, x.policy, func() Table { return x.policyTable(snapshot.AccessPolicy) }),
 		newDescribedKind(snapshot.ServiceDependency, x.dependencies, x.dependency, x.serviceDependencyTable),
+		newDescribedKind(snapshot.Role, rolesOf(x), func(r *rbacv1.Role) *Role { return describeRole(x, r) }, func() Table { return roleTable(x) }),
 	}
 }
 

@@ -15,9 +15,10 @@
 //
 // The parts:
 //
-//	rbac.go    who is allowed, and why
-//	scopes.go  what a scope of each kind lacks for an object
-//	select.go  whether selectors stay within others
+//	rbac.go      who is allowed, and why
+//	scopes.go    what a scope of each kind lacks for an object
+//	select.go    whether selectors stay within others
+//	contents.go  what a Role allows, and who has it, in words
 package rbac
 
 import (
@@ -274,8 +275,20 @@ func allowing(held []holding, object snapshot.APIObject) (*Grant, []string) {
 
 // Unbound are the sentences on a Role or RoleBinding that has no effect, without a period; none if it has one.
 func (r *Rules) Unbound(object snapshot.APIObject) []string {
+	if issue := r.Ineffective(object); issue != nil {
+		return []string{issue.Message}
+	}
+	return nil
+}
+
+// Ineffective says why a Role or RoleBinding has no effect; nil if it has one. The issue is about no object yet.
+func (r *Rules) Ineffective(object snapshot.APIObject) *snapshot.Issue {
+	warning := func(code snapshot.Code, hint, format string, args ...any) *snapshot.Issue {
+		issue := snapshot.Warnf(code, hint, format, args...)
+		return &issue
+	}
 	if ns := object.GetNamespace(); ns != r.namespace {
-		return []string{fmt.Sprintf("has no effect in namespace %s: only Roles and RoleBindings in %s count", snapshot.Clean(ns), r.namespace)}
+		return warning(snapshot.NamespaceNotNamed, "put it into namespace "+r.namespace, "has no effect in namespace %s: only Roles and RoleBindings in %s count", snapshot.Clean(ns), r.namespace)
 	}
 	binding, ok := object.(*rbacv1.RoleBinding)
 	if !ok {
@@ -284,11 +297,11 @@ func (r *Rules) Unbound(object snapshot.APIObject) []string {
 	ref := binding.Spec.RoleRef
 	switch {
 	case ref.Namespace != r.namespace:
-		return []string{fmt.Sprintf("has no effect: its Role is in namespace %s, and only those of %s count", snapshot.Clean(ref.Namespace), r.namespace)}
+		return warning(snapshot.NamespaceNotNamed, "name a Role of namespace "+r.namespace+" in roleRef", "has no effect: its Role is in namespace %s, and only those of %s count", snapshot.Clean(ref.Namespace), r.namespace)
 	case r.roles[ref.Name] == nil:
-		return []string{fmt.Sprintf("has no effect until there is a Role %s in namespace %s", snapshot.Clean(ref.Name), r.namespace)}
+		return warning(snapshot.SelectsNothing, "correct roleRef, or make the Role with `meshctl create role`", "has no effect until there is a Role %s in namespace %s", snapshot.Clean(ref.Name), r.namespace)
 	case len(binding.Spec.Subjects) == 0:
-		return []string{"has no effect: it names no subjects"}
+		return warning(snapshot.SelectsNothing, "name users, groups or ServiceAccounts in subjects", "has no effect: it names no subjects")
 	}
 	return nil
 }

@@ -46,10 +46,12 @@ func scopesFor(role *rbacv1.Role, object snapshot.APIObject) (list string, out [
 func judge[S any](list string, scopes []S, lacks func(*S) []string) (string, []judged) {
 	var out []judged
 	for i := range scopes {
-		out = append(out, judged{fmt.Sprintf("%s[%d]", list, i), lacks(&scopes[i])})
+		out = append(out, judged{indexed(list, i), lacks(&scopes[i])})
 	}
 	return list, out
 }
+
+func indexed(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }
 
 // used is a part of an object that needs an action.
 type used struct {
@@ -115,14 +117,20 @@ func meshLacks(s *rbacv1.VirtualMeshScope, spec *networkingv1.VirtualMeshSpec) [
 	)
 }
 
-// accessScopes judges each scope with both lists, and those with one of them together.
-func accessScopes(scopes []rbacv1.AccessPolicyScope, spec *networkingv1.AccessPolicySpec) (out []judged) {
+// accessGroup is a scope with both lists, or those with one of them together.
+type accessGroup struct {
+	name  string
+	scope rbacv1.AccessPolicyScope
+}
+
+// accessGroups are each scope with both lists, and then those with one of them together.
+func accessGroups(scopes []rbacv1.AccessPolicyScope) (out []accessGroup) {
 	var together rbacv1.AccessPolicyScope
 	var parts []string
 	for i := range scopes {
-		s, name := &scopes[i], fmt.Sprintf("accessPolicyScopes[%d]", i)
+		s, name := &scopes[i], indexed("accessPolicyScopes", i)
 		if len(s.IdentitySelectors) > 0 && len(s.DestinationSelectors) > 0 {
-			out = append(out, judged{name, accessLacks(s, spec)})
+			out = append(out, accessGroup{name, *s})
 			continue
 		}
 		together.IdentitySelectors = append(together.IdentitySelectors, s.IdentitySelectors...)
@@ -130,7 +138,15 @@ func accessScopes(scopes []rbacv1.AccessPolicyScope, spec *networkingv1.AccessPo
 		parts = append(parts, name)
 	}
 	if len(parts) > 0 {
-		out = append(out, judged{strings.Join(parts, " with "), accessLacks(&together, spec)})
+		out = append(out, accessGroup{strings.Join(parts, " with "), together})
+	}
+	return out
+}
+
+// accessScopes judges each scope with both lists, and those with one of them together.
+func accessScopes(scopes []rbacv1.AccessPolicyScope, spec *networkingv1.AccessPolicySpec) (out []judged) {
+	for _, g := range accessGroups(scopes) {
+		out = append(out, judged{g.name, accessLacks(&g.scope, spec)})
 	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/meshctl/meshctl/engine/rbac"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -99,6 +100,18 @@ func ineffective(m *snapshot.Management, dialects []*snapshot.Dialect) []snapsho
 	}
 	for _, o := range m.AccessLogRecords {
 		add(snapshot.AccessLogRecord, o)
+	}
+	return append(out, ineffectiveRoles(m)...)
+}
+
+// ineffectiveRoles reports Roles and RoleBindings that have no effect. Whether those that have one are enforced is for the webhook to
+// say.
+func ineffectiveRoles(m *snapshot.Management) (out []snapshot.Issue) {
+	rules := rbac.New(m.Namespace, m.Roles, m.RoleBindings)
+	add := func(kind snapshot.Kind, o snapshot.APIObject) {
+		if issue := rules.Ineffective(o); issue != nil {
+			out = append(out, issue.On(snapshot.RefOf(kind, o), snapshot.Ref{}))
+		}
 	}
 	for _, o := range m.Roles {
 		add(snapshot.Role, o)
