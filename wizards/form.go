@@ -43,7 +43,7 @@ func (f *Field) NamesServices() bool { return f.codec.value == "service" || f.co
 
 // Names is the kind of the objects that its values are, as namespace/name; NoKind if they are others.
 func (f *Field) Names() snapshot.Kind {
-	return map[string]snapshot.Kind{"mesh": snapshot.Mesh, "virtualmesh": snapshot.VirtualMesh}[f.codec.value]
+	return map[string]snapshot.Kind{"mesh": snapshot.Mesh, "virtualmesh": snapshot.VirtualMesh, "role": snapshot.Role}[f.codec.value]
 }
 
 // requirement is a part of the spec that must be set, or one of several with | between them, and the flags that set it.

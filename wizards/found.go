@@ -10,7 +10,7 @@ import (
 
 // FormOf is the form of a kind in lower case; nil if there is none.
 func FormOf(kind string) *Form {
-	for _, form := range []*Form{VirtualMesh(), TrafficPolicy(), AccessPolicy(), VirtualDestination(), ServiceDependency(), AccessLogRecord()} {
+	for _, form := range []*Form{VirtualMesh(), TrafficPolicy(), AccessPolicy(), VirtualDestination(), ServiceDependency(), AccessLogRecord(), Role(), RoleBinding()} {
 		if strings.ToLower(form.Kind.String()) == kind {
 			return form
 		}

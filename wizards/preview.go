@@ -11,6 +11,7 @@ import (
 	"github.com/meshctl/meshctl/engine"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	rbacv1 "github.com/meshctl/meshctl/engine/api/rbac/v1"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -215,6 +216,9 @@ func stateOf(x *explain.Index, ref snapshot.Ref) commonv1.ApprovalState {
 
 // notesOn are sentences about settings that do not do what one might expect of them.
 func notesOn(o snapshot.APIObject) []string {
+	if role, ok := o.(*rbacv1.Role); ok {
+		return notesOnRole(role)
+	}
 	policy, ok := o.(*networkingv1.TrafficPolicy)
 	if !ok || policy.Spec.Policy == nil || policy.Spec.Policy.TrafficShift == nil {
 		return nil

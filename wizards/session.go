@@ -310,6 +310,8 @@ func (s *Session) suggestion() string {
 		stem = "dependency"
 	case snapshot.AccessLogRecord:
 		stem = "access-log"
+	case snapshot.RoleBinding:
+		_, stem, _ = strings.Cut(firstOf(s.Answers["role"]), "/")
 	}
 	name := stem
 	for i := 2; s.Catalog.Exists(s.Form.Kind, s.Namespace, name); i++ {

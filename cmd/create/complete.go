@@ -3,12 +3,14 @@ package create
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/wizards"
 )
 
 // words are the values of flags that have few.
@@ -17,6 +19,7 @@ func words() map[string][]string {
 	return map[string][]string{
 		"trust": {"shared", "limited"}, "federate": {"all"}, "federation-mode": {"ALL", "DECLARED"}, "protocol": {"HTTP", "HTTPS", "GRPC", "HTTP2", "MONGO", "TCP", "TLS"}, "global-access": {"MESH_DEFAULT", "ENABLED", "DISABLED", "AUDIT"},
 		"enforcement": {"enforce", "audit"}, "tls-mode": {"ISTIO_MUTUAL", "SIMPLE", "DISABLE"}, "allowed-methods": methods, "cors-methods": methods,
+		"tp-actions": wizards.TrafficPolicyActions(), "vm-actions": wizards.VirtualMeshActions(),
 		"retry-on": {"connect-failure", "gateway-error", "reset", "5xx", "refused-stream", "unavailable", "cancelled"},
 	}
 }
@@ -31,7 +34,14 @@ func (o *Options) AddCompletions(cmd *cobra.Command) {
 		return qualified(s.Namespace, s.Names(ctx, snapshot.VirtualMesh))
 	})
 	cluster := o.names(func(s *cmdutil.Source, ctx context.Context) []string { return s.Clusters(ctx) })
+	role := o.names(func(s *cmdutil.Source, ctx context.Context) []string {
+		return qualified(s.Namespace, s.Names(ctx, snapshot.Role))
+	})
+	place := o.names(func(s *cmdutil.Source, ctx context.Context) []string { return places(s.Services(ctx)) })
 	for flag, complete := range map[string]cobra.CompletionFunc{
+		"role": role, "subject": subjects, "vm-mesh": mesh, "vd-mesh": mesh, "vd-virtual-mesh": virtualMesh,
+		"tp-services": place, "tp-callers": place, "ap-services": place, "ap-callers": place, "vd-services": place, "vd-listed": place,
+		"alr-workloads": place, "wasm-workloads": place,
 		"destination": service, "service": service, "nearest": service, "virtual-mesh": virtualMesh, "mirror": service, "federate-destination": service, "shift": o.targets, "mesh": mesh, "federate-to": mesh,
 		"destination-clusters": cluster, "source-clusters": cluster, "federate-clusters": cluster,
 		"nearest-clusters": cluster, "workload-clusters": cluster,
@@ -81,6 +91,23 @@ func (o *Options) targets(cmd *cobra.Command, _ []string, typed string) ([]strin
 		out = append(out, "virtual="+name)
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// places are the namespaces of services, as NAMESPACE.CLUSTER, and the same for any cluster.
+func places(services []string) []string {
+	out := []string{"*.*"}
+	for _, service := range services {
+		if parts := strings.Split(service, "."); len(parts) == 3 {
+			out = append(out, parts[1]+"."+parts[2], parts[1]+".*")
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// subjects completes the kind of a subject.
+func subjects(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"user=", "group=", "serviceaccount="}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 func qualified(namespace string, names []string) []string {

@@ -1,4 +1,4 @@
-// Package create is the command `meshctl create`: policies and VirtualMeshes,
+// Package create is the command `meshctl create`: policies, VirtualMeshes and Roles,
 // by questions or by flags.
 package create
 
@@ -67,8 +67,8 @@ Without a terminal, the flags must specify everything that is required.`
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Create a policy or a VirtualMesh, interactively or with flags",
-		Long:  "Creates policies and VirtualMeshes.\n\n" + long,
+		Short: "Create a policy, VirtualMesh or Role, interactively or with flags",
+		Long:  "Creates policies, VirtualMeshes, Roles and RoleBindings.\n\n" + long,
 		Example: `  # Answer questions
   meshctl create virtualmesh
 

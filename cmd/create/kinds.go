@@ -34,8 +34,27 @@ func Kinds() []KindCommand {
 		{wizards.AccessLogRecord(), "accesslogrecord", []string{"alr"}, "Log the requests of workloads", accessLogRecordExample,
 			`  # Log only what fails
   meshctl edit accesslogrecord books --filter 'status>=500' --apply`},
+		{wizards.Role(), "role", nil, "Say what somebody may write", roleExample,
+			`  # Let the team also shift traffic
+  meshctl edit role bookinfo-team --tp-actions RETRIES,REQUEST_TIMEOUT,TRAFFIC_SHIFT --apply`},
+		{wizards.RoleBinding(), "rolebinding", nil, "Give a Role to users, groups and ServiceAccounts", roleBindingExample,
+			`  # Give it to a group instead
+  meshctl edit rolebinding bookinfo-team --subject group=bookinfo --apply`},
 	}
 }
+
+const roleExample = `  # Answer questions
+  meshctl create role
+
+  # Timeouts and retries, and access, for the services of one namespace
+  meshctl create role bookinfo-team --tp-actions RETRIES,REQUEST_TIMEOUT --tp-services 'bookinfo.*' --tp-callers 'bookinfo.*' \
+    --ap-services 'bookinfo.*' --ap-callers '*.*' --apply`
+
+const roleBindingExample = `  # Answer questions
+  meshctl create rolebinding
+
+  # Give a Role to a user and to a pipeline
+  meshctl create rolebinding bookinfo-team --role bookinfo-team --subject user=ada --subject serviceaccount=ci/deployer --apply`
 
 const virtualMeshExample = `  # Answer questions
   meshctl create virtualmesh

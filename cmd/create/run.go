@@ -303,6 +303,10 @@ func (o *Options) SettleLive(ctx context.Context, object *unstructured.Unstructu
 
 // Settle waits until the object is in force, and says where, or why it is not.
 func (o *Options) Settle(ctx context.Context, config *rest.Config, object *unstructured.Unstructured) error {
+	if kind := o.Form.Kind; kind == snapshot.Role || kind == snapshot.RoleBinding {
+		o.Say("It counts where `meshctl serve` enforces Roles. Who may write what: meshctl describe role; meshctl why may\n")
+		return nil
+	}
 	progress := cmdutil.NewProgress(o.Streams)
 	progress.Start("Waiting until it is in force")
 	plane := reading.Management{Config: config, Namespace: o.MgmtNamespace, Version: o.Factory.Version.Version, Detours: cmdutil.Detours(o.Factory, o.Kube.Kubeconfig)}

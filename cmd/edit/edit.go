@@ -40,8 +40,8 @@ terminal, one of these is required.`
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "edit",
-		Short: "Change a policy or a VirtualMesh, interactively or with flags",
-		Long:  "Changes policies and VirtualMeshes.\n\n" + long,
+		Short: "Change a policy, VirtualMesh or Role, interactively or with flags",
+		Long:  "Changes policies, VirtualMeshes, Roles and RoleBindings.\n\n" + long,
 		Example: `  # Answer the questions again, from what the policy says now
   meshctl edit trafficpolicy reviews-shift
 

@@ -22,6 +22,9 @@ gives the right to write policies at all:
                      accessLogRecordScopes
   kind: RoleBinding  roleRef, and subjects of kind User, Group, ServiceAccount
 
+  meshctl create role, meshctl create rolebinding   by questions or by flags
+  meshctl describe role                             who may write what
+
 Both count in the namespace of the management plane only: who may write in
 another one gives no rights on the services of all clusters. An absent list
 allows nothing, and "*" has to be written for any, with labels "*": "*". What a
@@ -45,7 +48,9 @@ in kube-system, and the ServiceAccount of meshctl itself.
 Roles, RoleBindings, ServiceDependencies and Settings have no scopes: Kubernetes
 decides about them. Keep the right to write RoleBindings for administrators:
 with it, everybody can give themselves any Role, and so nobody is locked out.
-A Role says nothing about where a trafficShift or a mirror sends requests.
+A Role says nothing about where a trafficShift or a mirror sends requests, and
+nothing about policies that are written in registered clusters: these have no
+author whom meshctl could know, and stay within their own namespace.
 
 The certificate is in Secret meshctl-webhook, renewed after two months, and made
 known to the API server. To use one of cert-manager, have it write that Secret,
