@@ -57,11 +57,14 @@ func updateNeeds(r *reconciler, inv *inventory.Inventory) *virtualmesh.Needs {
 		now.needs.Calls, now.needs.Detours = append(now.needs.Calls, found.Calls...), append(now.needs.Detours, found.Detours...)
 	}
 	for _, o := range next.dependencies {
+		if o.InCluster != "" {
+			continue // what is federated is not for users of a workload cluster to say
+		}
 		add(o, o.Namespace, func(n *virtualmesh.Needs) { dependencyNeeds(n, inv, o) })
 	}
 	for _, p := range next.traffic {
 		if p.InCluster != "" {
-			continue // what is federated is not for users of a workload cluster to say
+			continue
 		}
 		add(p, p.Namespace, func(n *virtualmesh.Needs) { trafficNeeds(n, inv, p) })
 	}

@@ -81,7 +81,7 @@ func (d *dependencies) bindAll(r *reconciler, old []*dependencyBinding) map[inve
 	for _, dependency := range r.next.dependencies {
 		ref := snapshot.RefOf(snapshot.ServiceDependency, dependency)
 		was := before[ref]
-		if was != nil && was.dependency == dependency && !r.rebuilt {
+		if was != nil && was.dependency == dependency && !r.rebuilt && !r.next.ofDependencies.beyond[ref] {
 			d.bindings = append(d.bindings, was)
 			delete(before, ref)
 			continue
@@ -104,13 +104,12 @@ func (d *dependencies) bindAll(r *reconciler, old []*dependencyBinding) map[inve
 func (d *dependencies) newBinding(env *environment, ref snapshot.Ref, o *enterprisev1beta1.ServiceDependency) *dependencyBinding {
 	b := &dependencyBinding{dependency: o, ref: ref, everything: len(o.Spec.DestinationSelectors) == 0}
 	add := func(issue snapshot.Issue) { b.issues = append(b.issues, issue.On(ref, snapshot.Ref{})) }
-	b.issues = env.scope.Issues(ref)
-	if !env.scope.Counts(o.Namespace) {
+	if b.issues = append(env.scope.Issues(ref), env.local[ref]...); !env.scope.CountsPolicy(ref) || snapshot.Rejected(b.issues) {
 		return b
 	}
 	gateways, imports := false, false
-	for _, i := range env.inv.Callers(o.Spec.SourceSelectors) {
-		imports = imports || env.importsDeclared(env.inv.Workloads[i])
+	for _, i := range withinWorkloads(env, ref, env.inv.Callers(o.Spec.SourceSelectors)) {
+		imports = imports || ref.Cluster == "" && env.importsDeclared(env.inv.Workloads[i]) // see updateNeeds
 		if d.pods.gateways[i] {
 			gateways = true
 			continue

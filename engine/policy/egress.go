@@ -57,11 +57,12 @@ func (d *dependencies) egressOf(env *environment, members []int, of map[int][]*d
 			}
 		}
 	}
+	e.bindings = inForceOf(e.bindings)
 	slices.SortFunc(e.bindings, func(a, b *dependencyBinding) int { return a.ref.Compare(b.ref) })
 	var name strings.Builder
 	name.WriteString(e.mesh.Ref.Name)
 	for _, b := range e.bindings {
-		name.WriteString("\x00" + b.ref.Namespace + "/" + b.ref.Name)
+		name.WriteString("\x00" + b.ref.Cluster + "/" + b.ref.Namespace + "/" + b.ref.Name)
 	}
 	if known := d.egress[name.String()]; known != nil && slices.Equal(known.bindings, e.bindings) && known.mesh == e.mesh {
 		return known
@@ -321,6 +322,9 @@ func (d *dependencies) newPlan(env *environment, b *dependencyBinding) *snapshot
 		if g := s.groupOf[i]; g != nil {
 			if issue := g.egress.unusable(); issue != nil {
 				issues = append(slices.Clone(issues), *issue)
+			}
+			if !slices.Contains(g.egress.bindings, b) {
+				issues = append(slices.Clone(issues), overruledDependency(g.egress.bindings[0].ref))
 			}
 		}
 		v.Accepted = !snapshot.HasErrors(issues)

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -60,6 +61,9 @@ var (
 	}
 	localAccess = localKind[*networkingv1.AccessPolicy]{
 		snapshot.AccessPolicy, func(c *snapshot.Cluster) []*networkingv1.AccessPolicy { return c.AccessPolicies }, sameAccess, boundAccess,
+	}
+	localDependencies = localKind[*enterprisev1beta1.ServiceDependency]{
+		snapshot.ServiceDependency, func(c *snapshot.Cluster) []*enterprisev1beta1.ServiceDependency { return c.ServiceDependencies }, sameDependency, boundDependency,
 	}
 )
 
@@ -176,12 +180,15 @@ func sortTogether[P policyObject](all, read []P) {
 
 // localIssues are what there is to say of each policy of a registered cluster as a whole.
 func localIssues(n *inputs) map[snapshot.Ref][]snapshot.Issue {
-	out := make(map[snapshot.Ref][]snapshot.Issue, len(n.ofTraffic.found)+len(n.ofAccess.found))
-	for ref, p := range n.ofTraffic.found {
-		out[ref] = p.issues
-	}
-	for ref, p := range n.ofAccess.found {
-		out[ref] = p.issues
-	}
+	out := make(map[snapshot.Ref][]snapshot.Issue, len(n.ofTraffic.found)+len(n.ofAccess.found)+len(n.ofDependencies.found))
+	addIssues(out, n.ofTraffic.found)
+	addIssues(out, n.ofAccess.found)
+	addIssues(out, n.ofDependencies.found)
 	return out
+}
+
+func addIssues[P policyObject](to map[snapshot.Ref][]snapshot.Issue, found map[snapshot.Ref]*localPolicy[P]) {
+	for ref, p := range found {
+		to[ref] = p.issues
+	}
 }

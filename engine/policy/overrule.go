@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"reflect"
+	"slices"
 
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -162,4 +163,20 @@ func overruledBy(r *reconciler, b *accessBinding, i int) *snapshot.Ref {
 func overruled(by *snapshot.Ref) snapshot.Issue {
 	return snapshot.Errorf(snapshot.FieldConflict, "ask an administrator of the management cluster to allow the callers there",
 		"AccessPolicy %s of the management cluster says who may call the service", by.Identity()).At("sourceSelector").CausedBy(*by)
+}
+
+// inForceOf are those of some ServiceDependencies on the same workloads that are in force: the ones of the management cluster, if there are
+// any. What users of a registered cluster add to these would lift a limit.
+func inForceOf(bindings []*dependencyBinding) []*dependencyBinding {
+	hub := slices.DeleteFunc(slices.Clone(bindings), func(b *dependencyBinding) bool { return b.ref.Cluster != "" })
+	if len(hub) > 0 {
+		return hub
+	}
+	return bindings
+}
+
+// overruledDependency is the issue of a ServiceDependency on workloads for which the management cluster has another one.
+func overruledDependency(by snapshot.Ref) snapshot.Issue {
+	return snapshot.Errorf(snapshot.FieldConflict, "ask an administrator of the management cluster to name the destinations there",
+		"ServiceDependency %s of the management cluster says what the workload calls", by.Identity()).At("destinationSelectors").CausedBy(by)
 }

@@ -66,9 +66,10 @@ type inputs struct {
 	virtualMeshes []*networkingv1.VirtualMesh
 	traffic       []*networkingv1.TrafficPolicy
 	access        []*networkingv1.AccessPolicy
-	// ofTraffic and ofAccess are what traffic and access were made of.
+	// ofTraffic, ofAccess and ofDependencies are what traffic, access and dependencies were made of.
 	ofTraffic           policies[*networkingv1.TrafficPolicy]
 	ofAccess            policies[*networkingv1.AccessPolicy]
+	ofDependencies      policies[*enterprisev1beta1.ServiceDependency]
 	virtualDestinations []*enterprisev1beta1.VirtualDestination
 	stored              []*discoveryv1.Destination
 	// destinations are all stored Destinations, and externals those that users wrote.
@@ -134,13 +135,13 @@ func (last *inputs) next(in *snapshot.Input, discovered []*snapshot.Discovered) 
 		stored:              reuseUnchanged(last.stored, was.Destinations, m.Destinations, sameStored),
 		externals:           last.externals,
 		destinations:        m.Destinations,
-		dependencies:        reuseUnchanged(last.dependencies, was.ServiceDependencies, m.ServiceDependencies, sameDependency),
 		scope:               virtualmesh.ScopeOf(m),
 		addresses:           virtualmesh.Addresses{Destinations: m.Destinations, VirtualDestinations: m.VirtualDestinations},
 	}
 	n.ofTraffic = last.ofTraffic.next(in, m.TrafficPolicies, &n.scope, localTraffic)
 	n.ofAccess = last.ofAccess.next(in, m.AccessPolicies, &n.scope, localAccess)
-	n.traffic, n.access = n.ofTraffic.all, n.ofAccess.all
+	n.ofDependencies = last.ofDependencies.next(in, m.ServiceDependencies, &n.scope, localDependencies)
+	n.traffic, n.access, n.dependencies = n.ofTraffic.all, n.ofAccess.all, n.ofDependencies.all
 	if !snapshot.SameSlice(last.destinations, n.destinations) {
 		n.externals = externals(last.externals, n.destinations)
 	}

@@ -93,7 +93,7 @@ func (d *dependencies) updateGroups(r *reconciler, dirty map[inventory.Namespace
 		delete(d.groups, at)
 		if selected := byNamespace[at]; len(selected) > 0 {
 			slices.Sort(selected)
-			d.groups[at] = d.pods.groupWorkloads(r.env, selected, of)
+			d.groups[at] = d.pods.groupByAuthority(r.env, selected, of)
 		}
 	}
 	for _, s := range d.groups {
@@ -101,6 +101,37 @@ func (d *dependencies) updateGroups(r *reconciler, dirty map[inventory.Namespace
 			g.egress = d.egressOf(r.env, g.members, of)
 		}
 	}
+}
+
+// groupByAuthority groups the workloads of one namespace that ServiceDependencies of the management cluster select, and then the others:
+// what users of the cluster select changes no group of the former.
+func (p *podIndex) groupByAuthority(env *environment, selected []int, of map[int][]*dependencyBinding) *namespaceGroups {
+	byHub := func(i int) bool {
+		return slices.ContainsFunc(of[i], func(b *dependencyBinding) bool { return b.ref.Cluster == "" })
+	}
+	if !slices.ContainsFunc(selected, func(i int) bool { return !byHub(i) }) {
+		return p.groupWorkloads(env, selected, of)
+	}
+	s := p.groupWorkloads(env, slices.DeleteFunc(slices.Clone(selected), func(i int) bool { return !byHub(i) }), of)
+	var left []int
+	for _, i := range selected {
+		if byHub(i) || s.groupOf[i] != nil {
+			continue
+		}
+		among := p.selected(env, i)
+		if at := slices.IndexFunc(among, func(other int) bool { return s.groupOf[other] != nil || byHub(other) }); at >= 0 {
+			s.issues[i] = append(s.issues[i], env.overlapIssue(among[at]))
+			continue
+		}
+		left = append(left, i)
+	}
+	others := p.groupWorkloads(env, left, of)
+	s.groups = append(s.groups, others.groups...)
+	maps.Copy(s.groupOf, others.groupOf)
+	for i, issues := range others.issues {
+		s.issues[i] = append(s.issues[i], issues...)
+	}
+	return s
 }
 
 // groupWorkloads groups selected workloads of one namespace so that no pod is in two

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -59,6 +60,21 @@ func boundAccess(p *networkingv1.AccessPolicy, in reach) (*networkingv1.AccessPo
 	if p.Spec.Audited() {
 		issues = append(issues, snapshot.Errorf(snapshot.FieldUnsupported, "have an administrator write the policy in the management cluster; or remove enforcement, which has the policy decide",
 			"policies of workload clusters cannot be audited: it refuses and allows nothing").At("enforcement"))
+	}
+	return &out, issues
+}
+
+// boundDependency bounds a ServiceDependency of a registered cluster: it limits the proxies of its own namespace. What these call is for
+// that namespace to say.
+func boundDependency(d *enterprisev1beta1.ServiceDependency, in reach) (*enterprisev1beta1.ServiceDependency, []snapshot.Issue) {
+	out := *d
+	out.InCluster, out.Status = in.cluster, enterprisev1beta1.ServiceDependencyStatus{}
+	sources, left, some := in.workloads(d.Spec.SourceSelectors)
+	out.Spec.SourceSelectors = sources
+	issues := in.leftOut("sourceSelectors", left)
+	if !some {
+		issues = append(issues, snapshot.Errorf(snapshot.OutsideNamespace, "select workloads in namespace "+in.namespace+", or omit sourceSelectors for all of them",
+			"it has no effect: sourceSelectors select no workload in %s", in).At("sourceSelectors"))
 	}
 	return &out, issues
 }
@@ -145,6 +161,19 @@ func (in reach) leftOut(field string, left []string) []snapshot.Issue {
 	}
 	return []snapshot.Issue{snapshot.Warnf(snapshot.OutsideNamespace, "remove it from "+field+", or have an administrator write the policy in the management cluster",
 		"%s asks for %s: a policy in %s is about that namespace only", field, what, in).At(field)}
+}
+
+// withinWorkloads are those of some workloads that a ServiceDependency may be about. Bounded selectors select no others; this is to be
+// sure.
+func withinWorkloads(env *environment, dependency snapshot.Ref, selected []int) []int {
+	if dependency.Cluster == "" {
+		return selected
+	}
+	in := reachOf(dependency)
+	return slices.DeleteFunc(slices.Clone(selected), func(i int) bool {
+		k := env.inv.Workloads[i].Spec.Kubernetes
+		return k == nil || inventory.NamespaceOf(k) != inventory.Namespace{Cluster: in.cluster, Name: in.namespace}
+	})
 }
 
 // within are those of some Destinations that a policy may be about. Bounded selectors select no others; this is to be sure.

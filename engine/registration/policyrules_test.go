@@ -13,14 +13,16 @@ import (
 func TestRulesForPoliciesOfUsers(t *testing.T) {
 	t.Parallel()
 	without, with := ruleAccesses(remoteRules(false)), ruleAccesses(remoteRules(true))
-	const group = "networking.mesh.gloo.solo.io"
 	assert.False(t, slices.ContainsFunc(without, func(a access) bool {
-		return strings.HasPrefix(a.resource, "trafficpolicies") || strings.HasPrefix(a.resource, "accesspolicies")
+		return strings.HasPrefix(a.resource, "trafficpolicies") || strings.HasPrefix(a.resource, "accesspolicies") || strings.HasPrefix(a.resource, "servicedependencies")
 	}))
+	var wanted []access
+	for _, kind := range [][2]string{
+		{"networking.mesh.gloo.solo.io", "trafficpolicies"}, {"networking.mesh.gloo.solo.io", "accesspolicies"}, {"networking.enterprise.mesh.gloo.solo.io", "servicedependencies"},
+	} {
+		wanted = append(wanted, access{verb: "list", group: kind[0], resource: kind[1]}, access{verb: "watch", group: kind[0], resource: kind[1]},
+			access{verb: "patch", group: kind[0], resource: kind[1] + "/status"})
+	}
 	more := slices.DeleteFunc(slices.Clone(with), func(a access) bool { return slices.Contains(without, a) })
-	assert.ElementsMatch(t, []access{
-		{verb: "list", group: group, resource: "trafficpolicies"}, {verb: "watch", group: group, resource: "trafficpolicies"},
-		{verb: "list", group: group, resource: "accesspolicies"}, {verb: "watch", group: group, resource: "accesspolicies"},
-		{verb: "patch", group: group, resource: "trafficpolicies/status"}, {verb: "patch", group: group, resource: "accesspolicies/status"},
-	}, more)
+	assert.ElementsMatch(t, wanted, more)
 }

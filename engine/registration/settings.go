@@ -41,6 +41,26 @@ func (r *registration) settingsAccess() []access {
 	return out
 }
 
+// inspectUserTypes finds the types of what users write in the cluster that are to be installed there.
+func inspectUserTypes(ctx context.Context, r *registration) error {
+	var groups []string
+	for _, k := range userKinds() {
+		if group := k.Info().Group; !slices.Contains(groups, group) {
+			groups = append(groups, group)
+		}
+	}
+	for _, group := range groups {
+		types, err := r.remote.outdatedCRDs(ctx, group)
+		if err != nil {
+			return err
+		}
+		r.missing.remoteCRDs = append(r.missing.remoteCRDs, slices.DeleteFunc(types, func(o *object) bool {
+			return !slices.ContainsFunc(userKinds(), func(k snapshot.Kind) bool { return o.name == k.Info().Resource+"."+k.Info().Group })
+		})...)
+	}
+	return nil
+}
+
 // inspectMeshes finds the namespaces of control planes. What may not be read counts as
 // absent.
 func (r *registration) inspectMeshes(ctx context.Context) error {
@@ -50,13 +70,9 @@ func (r *registration) inspectMeshes(ctx context.Context) error {
 	}
 	r.suffixes = suffixes(m)
 	if r.policies = virtualmesh.PoliciesCountIn(m, r.Name); r.policies {
-		types, err := r.remote.outdatedCRDs(ctx, snapshot.TrafficPolicy.Info().Group)
-		if err != nil {
+		if err := inspectUserTypes(ctx, r); err != nil {
 			return err
 		}
-		r.missing.remoteCRDs = append(r.missing.remoteCRDs, slices.DeleteFunc(types, func(o *object) bool {
-			return !slices.ContainsFunc(userKinds(), func(k snapshot.Kind) bool { return o.name == k.Info().Resource+"."+k.Info().Group })
-		})...)
 	}
 	r.meshNamespaces, r.meshNames, err = r.remote.istios(ctx, r.Name, virtualmesh.ControlPlaneNamespaces(virtualmesh.SettingsInForce(m), r.Name))
 	return unlessForbidden(err)

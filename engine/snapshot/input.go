@@ -91,9 +91,10 @@ type Cluster struct {
 	// OfMeshes are the objects that users wrote for meshes, by kind: their settings, and what they configure by hand. Folders may have
 	// generated ones, too.
 	OfMeshes ObjectsOfMeshes
-	// TrafficPolicies and AccessPolicies are those that users of the cluster wrote there, for their own namespaces.
-	TrafficPolicies []*networkingv1.TrafficPolicy
-	AccessPolicies  []*networkingv1.AccessPolicy
+	// TrafficPolicies, AccessPolicies and ServiceDependencies are those that users of the cluster wrote there, for their own namespaces.
+	TrafficPolicies     []*networkingv1.TrafficPolicy
+	AccessPolicies      []*networkingv1.AccessPolicy
+	ServiceDependencies []*enterprisev1beta1.ServiceDependency
 	// IssuedCertificates are those in the agent's namespace, also the generated ones: agents
 	// report in their statuses. CertificateRequests are the agents' own.
 	IssuedCertificates  []*certificatesv1.IssuedCertificate
@@ -224,7 +225,9 @@ func (m *Management) KeptNamespaces() []string {
 	for _, o := range m.Workloads {
 		if of := o.Status.ServiceDependencies; of != nil {
 			for i := range of.AppliedServiceDependencies {
-				add(of.AppliedServiceDependencies[i].ServiceDependencyRef.Namespace)
+				if of.AppliedServiceDependencies[i].ClusterName == "" {
+					add(of.AppliedServiceDependencies[i].ServiceDependencyRef.Namespace)
+				}
 			}
 		}
 	}

@@ -201,7 +201,7 @@ var kinds = [kindCount]KindInfo{
 	TrafficPolicy:      kind(networkingGroup, "v1", "TrafficPolicy", "trafficpolicies", ManagementSide, Watch|WriteStatus|InClusters),
 	AccessPolicy:       kind(networkingGroup, "v1", "AccessPolicy", "accesspolicies", ManagementSide, Watch|WriteStatus|InClusters),
 	VirtualDestination: kind(enterpriseGroup, "v1beta1", "VirtualDestination", "virtualdestinations", ManagementSide, Watch|WriteStatus),
-	ServiceDependency:  kind(enterpriseGroup, "v1beta1", "ServiceDependency", "servicedependencies", ManagementSide, Watch|WriteStatus),
+	ServiceDependency:  kind(enterpriseGroup, "v1beta1", "ServiceDependency", "servicedependencies", ManagementSide, Watch|WriteStatus|InClusters),
 	WasmDeployment:     kind(enterpriseGroup, "v1beta1", "WasmDeployment", "wasmdeployments", ManagementSide, Watch),
 	AccessLogRecord:    kind("observability.enterprise.mesh.gloo.solo.io", "v1", "AccessLogRecord", "accesslogrecords", ManagementSide, Watch),
 	Role:               kind(rbacGroup, "v1", "Role", "roles", ManagementSide, Watch),

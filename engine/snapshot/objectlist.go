@@ -40,6 +40,7 @@ var (
 	clusterLists = [kindCount]func(*Cluster) ObjectList{
 		TrafficPolicy:                func(c *Cluster) ObjectList { return newList(&c.TrafficPolicies) },
 		AccessPolicy:                 func(c *Cluster) ObjectList { return newList(&c.AccessPolicies) },
+		ServiceDependency:            func(c *Cluster) ObjectList { return newList(&c.ServiceDependencies) },
 		IssuedCertificate:            func(c *Cluster) ObjectList { return newList(&c.IssuedCertificates) },
 		CertificateRequest:           func(c *Cluster) ObjectList { return newList(&c.CertificateRequests) },
 		Deployment:                   func(c *Cluster) ObjectList { return newList(&c.Deployments) },

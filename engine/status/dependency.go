@@ -101,7 +101,7 @@ func appliedDependencies(e *snapshot.Egress, of map[snapshot.Ref]*snapshot.Depen
 			continue
 		}
 		out.AppliedServiceDependencies = append(out.AppliedServiceDependencies, discoveryv1.AppliedServiceDependency{
-			ServiceDependencyRef: objectRef(p.Dependency), ObservedGeneration: p.Dependency.Generation,
+			ServiceDependencyRef: objectRef(p.Dependency), ClusterName: p.Dependency.InCluster, ObservedGeneration: p.Dependency.Generation,
 		})
 	}
 	for _, h := range e.Hosts[:min(len(e.Hosts), maxListed)] {

@@ -73,6 +73,9 @@ func managedReads(plane snapshot.Plane, cluster string, keep statuses) []managed
 		{snapshot.AccessPolicy, stripAs(unless(keep, dropAccessStatus)), func(c *clusterCache[snapshot.Cluster], seed *snapshot.Cluster) error {
 			return addMirrored(c, seed, &kube.Lister{Asks: true}, all, unless(keep, dropAccessStatus))
 		}},
+		{snapshot.ServiceDependency, stripAs(unless(keep, dropDependencyStatus)), func(c *clusterCache[snapshot.Cluster], seed *snapshot.Cluster) error {
+			return addMirrored(c, seed, &kube.Lister{Asks: true}, all, unless(keep, dropDependencyStatus))
+		}},
 	}
 	byHand := func(labels map[string]string) bool { return !plane.Generated(labels, cluster) }
 	for _, dialect := range engine.Dialects() {
@@ -161,7 +164,7 @@ func newManagementCache(config *rest.Config, link *mirror.Link, scheme *runtime.
 		addMirrored(cache, seed, &kube.Lister{}, all, unless(keep, dropTrafficStatus)),
 		addMirrored(cache, seed, &kube.Lister{}, all, unless(keep, dropAccessStatus)),
 		addMirrored(cache, seed, &kube.Lister{}, all, unless(keep, dropVirtualStatus)),
-		addMirrored(cache, seed, &kube.Lister{}, all, unless(keep, func(o *enterprisev1beta1.ServiceDependency) { reset(&o.Status) })),
+		addMirrored(cache, seed, &kube.Lister{}, all, unless(keep, dropDependencyStatus)),
 		add(cache, seed, &kube.Lister{}, unless(keep, func(o *enterprisev1beta1.WasmDeployment) { reset(&o.Status) })),
 		add(cache, seed, &kube.Lister{}, unless(keep, func(o *observabilityv1.AccessLogRecord) { reset(&o.Status) })),
 		add(cache, seed, &kube.Lister{}, unless(keep, func(o *rbacv1.Role) { reset(&o.Status) })),

@@ -19,3 +19,5 @@ func dropAccessStatus(o *networkingv1.AccessPolicy) {
 func dropVirtualStatus(o *enterprisev1beta1.VirtualDestination) {
 	o.Status = enterprisev1beta1.VirtualDestinationStatus{Address: o.Status.Address}
 }
+
+func dropDependencyStatus(o *enterprisev1beta1.ServiceDependency) { reset(&o.Status) }

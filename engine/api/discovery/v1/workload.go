@@ -119,6 +119,8 @@ type WorkloadServiceDependencies struct {
 type AppliedServiceDependency struct {
 	// ServiceDependencyRef is the ServiceDependency.
 	ServiceDependencyRef commonv1.ObjectRef `json:"serviceDependencyRef,omitempty,omitzero"`
+	// ClusterName is the registered cluster in which it is; omitted for one of the management cluster. Not part of Gloo Mesh 1.x.
+	ClusterName string `json:"clusterName,omitempty"`
 	// ObservedGeneration is the generation of its spec.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 }

@@ -23,7 +23,14 @@ type ServiceDependency struct {
 	Spec ServiceDependencySpec `json:"spec,omitempty,omitzero"`
 	// Status is the observed state.
 	Status ServiceDependencyStatus `json:"status,omitempty,omitzero"`
+
+	// InCluster is the registered cluster in which the object was found; empty for one of the management cluster. Who reads it says so:
+	// it is no part of the object.
+	InCluster string `json:"-"`
 }
+
+// FoundIn returns InCluster.
+func (d *ServiceDependency) FoundIn() string { return d.InCluster }
 
 // ServiceDependencySpec says who calls what.
 type ServiceDependencySpec struct {

@@ -44,10 +44,10 @@ type SettingsSpec struct {
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MinLength=1
 	PolicyNamespaces []string `json:"policyNamespaces,omitempty"`
-	// WorkloadClusterPolicies are the namespaces of registered clusters in which TrafficPolicies and AccessPolicies count, beside
-	// those of the management cluster. Such a policy is about the services and the callers of its own namespace in its own
-	// cluster, whatever its selectors say; a policy of the management cluster that decides about the same has precedence. None
-	// counts if omitted. It is not part of Gloo Mesh 1.x.
+	// WorkloadClusterPolicies are the namespaces of registered clusters in which TrafficPolicies, AccessPolicies and
+	// ServiceDependencies count, beside those of the management cluster. Such a policy is about the services and the callers of its
+	// own namespace in its own cluster, whatever its selectors say; a policy of the management cluster that decides about the same
+	// has precedence. None counts if omitted. It is not part of Gloo Mesh 1.x.
 	// +kubebuilder:validation:MaxItems=1000
 	WorkloadClusterPolicies []WorkloadClusterPolicies `json:"workloadClusterPolicies,omitempty"`
 	// Withdrawals bound what is deleted in clusters without an edit that explains it. It is not part of Gloo Mesh 1.x.
