@@ -32,7 +32,7 @@ var floors = []floor{
 	{pure: true, packages: []string{"engine/snapshot"}},
 	{pure: true, packages: []string{"engine/access", "engine/rbac"}},
 	{pure: true, packages: []string{"engine/discovery"}},
-	{pure: true, packages: []string{"engine/inventory"}},
+	{pure: true, packages: []string{"engine/inventory", "engine/netpolicy"}},
 	{pure: true, packages: []string{"engine/virtualmesh"}},
 	{pure: true, packages: []string{"engine/policy"}},
 	{pure: true, packages: []string{"engine/render"}},

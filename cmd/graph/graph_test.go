@@ -3,7 +3,6 @@ package graph
 import (
 	"encoding/json"
 	"encoding/xml"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -85,7 +84,7 @@ func TestUnseen(t *testing.T) {
 	_, _, err = drawn(t, "--seen")
 	require.ErrorContains(t, err, "nobody counts the requests of a folder")
 	var wrong *cmdutil.FlagError
-	assert.True(t, errors.As(err, &wrong))
+	require.ErrorAs(t, err, &wrong)
 	out, errs, err = drawn(t, "--seen", "--server", serving(t, nil))
 	require.NoError(t, err)
 	assert.Empty(t, out)

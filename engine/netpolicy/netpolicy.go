@@ -243,7 +243,7 @@ func opens(r rule, at target) Verdict {
 			} else if number == at.port {
 				return Passes
 			}
-		case of.EndPort != nil && of.Port.IntVal <= int32(at.port) && int32(at.port) <= *of.EndPort, of.Port.IntVal == int32(at.port): //nolint:gosec // ports
+		case of.EndPort != nil && of.Port.IntVal <= int32(at.port) && int32(at.port) <= *of.EndPort, of.Port.IntVal == int32(at.port):
 			return Passes
 		}
 	}

@@ -48,8 +48,9 @@ type End uint8
 const (
 	// Callers are the pods of the calling workload.
 	Callers End = iota
-	// Gateways are the east-west gateways of the mesh that is called, and OwnGateways those of the callers' mesh.
+	// Gateways are the east-west gateways of the mesh that is called.
 	Gateways
+	// OwnGateways are those of the callers' mesh.
 	OwnGateways
 	// Pods are those of the service that is called.
 	Pods
