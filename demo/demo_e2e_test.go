@@ -16,10 +16,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/meshctl/meshctl/demo"
 	"github.com/meshctl/meshctl/demo/app"
 	"github.com/meshctl/meshctl/demo/helper"
+	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/proxies"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/shard"
@@ -168,6 +172,7 @@ func TestUpUpDown(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, before.Healthy(), "%+v", before)
 	sendsRequests(t, opts, out.String())
+	warns(t, opts)
 	require.NoError(t, demo.Up(ctx, other))
 	assert.Contains(t, outOfOther.String(), "no requests can be sent: proxies are off")
 	require.ErrorIs(t, demo.Send(ctx, other, "productpage-v1", app.Call{}, nil), demo.ErrNoProxies)
@@ -194,6 +199,32 @@ func TestUpUpDown(t *testing.T) {
 	assert.True(t, beside.Healthy(), "%+v", beside)
 	require.NoError(t, demo.Down(ctx, other))
 	requireNoProcess(t, other.Dir)
+}
+
+// warnings are those of an API server, which kubectl prints.
+type warnings struct{ all []string }
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.all = append(w.all, text) }
+
+// warns checks that who deletes a policy is told what that does.
+func warns(t *testing.T, opts demo.Options) {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(opts.Dir, "kubeconfig"))
+	require.NoError(t, err)
+	waittest.NoError(t, "the API server warns", func() error {
+		said := &warnings{}
+		config.WarningHandler = said
+		client, err := dynamic.NewForConfig(config)
+		if err != nil {
+			return err
+		}
+		err = client.Resource(kube.Policies("accesspolicies")).Namespace("gloo-mesh").Delete(t.Context(), "productpage", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+		if !strings.Contains(strings.Join(said.all, "\n"), "productpage-v1 in cluster-1 may no longer call") {
+			return errors.Join(err, fmt.Errorf("it says %q", said.all))
+		}
+		return err
+	})
 }
 
 // sendsRequests checks what Up printed about requests, and what a broken workload

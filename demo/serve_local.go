@@ -22,21 +22,22 @@ import (
 const serveTimeout = 10 * time.Minute
 
 // startServe starts the management plane in the background and waits until it is
-// ready. It serves metrics at the same address as before, unless another program
-// uses it.
+// ready. It serves metrics, and the admission webhook, at the same addresses as before,
+// unless another program uses one.
 func (u *up) startServe(ctx context.Context) error {
 	const tries = 3
 	for try := 1; ; try++ {
-		if u.state.metricsTaken() {
-			ports, err := proc.ReservePorts(filepath.Join(u.opts.Dir, stateFile), 1)
+		if u.state.serveTaken() {
+			ports, err := proc.ReservePorts(filepath.Join(u.opts.Dir, stateFile), 2)
 			if err != nil {
 				return err
 			}
-			u.state.Metrics = "127.0.0.1:" + strconv.Itoa(ports[0])
+			u.state.Metrics, u.state.Webhook = "127.0.0.1:"+strconv.Itoa(ports[0]), "127.0.0.1:"+strconv.Itoa(ports[1])
 		}
 		// No debug endpoints: their users would need tokens, and another serve may
 		// use the default address.
-		args := []string{"serve", "--kubeconfig", u.kubeconfig(), "--context", u.clusters[0].Context(), "--metrics-bind", u.state.Metrics, "--debug-bind=", "--lease-duration=20s"}
+		args := []string{"serve", "--kubeconfig", u.kubeconfig(), "--context", u.clusters[0].Context(), "--metrics-bind", u.state.Metrics, "--debug-bind=", "--lease-duration=20s",
+			"--webhook-bind", u.state.Webhook, "--webhook-url", "https://localhost:" + portOf(u.state.Webhook)}
 		if u.state.Relay != nil {
 			args = append(args, "--relay-bind", u.state.Relay.Hub, "--relay-advertise", u.state.Relay.Hub)
 		}
@@ -52,19 +53,25 @@ func (u *up) startServe(ctx context.Context) error {
 			return err
 		}
 		err = u.waitServe(ctx)
-		// Another program may take the port before serve listens on it.
-		if err == nil || try == tries || serve.Alive() || !u.state.metricsTaken() {
+		// Another program may take a port before serve listens on it.
+		if err == nil || try == tries || serve.Alive() || !u.state.serveTaken() {
 			return err
 		}
 	}
 }
 
-// metricsTaken reports whether serve, which does not run, cannot listen on its
-// address, or has none yet.
-func (s state) metricsTaken() bool {
-	_, port, _ := strings.Cut(s.Metrics, ":")
-	number, err := strconv.Atoi(port)
-	return err != nil || proc.PortInUse(number)
+// serveTaken reports whether serve, which does not run, cannot listen on one of its
+// addresses, or has none yet.
+func (s state) serveTaken() bool {
+	return slices.ContainsFunc([]string{s.Metrics, s.Webhook}, func(address string) bool {
+		number, err := strconv.Atoi(portOf(address))
+		return err != nil || proc.PortInUse(number)
+	})
+}
+
+func portOf(address string) string {
+	_, port, _ := strings.Cut(address, ":")
+	return port
 }
 
 func (u *up) waitServe(ctx context.Context) error {

@@ -52,9 +52,10 @@ type state struct {
 	NoProxies string       `json:"noProxies,omitempty"`
 	// Agents are those of the clusters, with what they need.
 	Agents []proc.Process `json:"agents,omitempty"`
-	// Serve is the management plane; Metrics its address, host:port.
+	// Serve is the management plane; Metrics and Webhook are its addresses, host:port.
 	Serve   proc.Process `json:"serve,omitzero"`
 	Metrics string       `json:"metrics,omitempty"`
+	Webhook string       `json:"webhook,omitempty"`
 	// Relay is how the agent of the last cluster dials the management plane; nil if that dials all clusters.
 	Relay *relayState `json:"relay,omitempty"`
 }
