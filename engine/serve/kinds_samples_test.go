@@ -129,6 +129,10 @@ var samples = map[snapshot.Kind]sample{
 		object: `{}`, status: `{"status":{"conditions":[{"type":"Edited","status":"True"}]}}`,
 		seen: map[string]string{editLabels: seenLabel, editAnnotations: seenAnnotation},
 	},
+	snapshot.NetworkPolicy: {
+		object: `{"spec":{"podSelector":{"matchLabels":{"app":"first"}}}}`, spec: `{"spec":{"podSelector":{"matchLabels":{"app":"edited-spec"}}}}`,
+		seen: map[string]string{editSpec: "edited-spec"},
+	},
 	snapshot.ConfigMap: {
 		object: `{"data":{"mesh":"trustDomain: first"}}`, spec: `{"data":{"mesh":"trustDomain: edited-spec"}}`,
 		seen: map[string]string{editLabels: seenLabel, editAnnotations: seenAnnotation, editSpec: "edited-spec"},
