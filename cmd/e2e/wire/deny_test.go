@@ -50,7 +50,7 @@ func denials(t *testing.T, e *environment) {
 	}
 	there, here, page := e.pod(t, "cluster-2", "reviews-v1"), e.pod(t, "cluster-1", "reviews-v1"), e.pod(t, "cluster-1", "productpage-v1")
 	others := func() error { return errors.Join(answers(here, 200, 200), answers(page, 200, 200)) }
-	require.NoError(t, errors.Join(answers(there, 200, 200), others()))
+	waittest.NoError(t, "the policies of the demo are in force", func() error { return errors.Join(answers(there, 200, 200), others()) })
 
 	const denied = "  action: DENY\n"
 	policy := toRatings("denied", denied+"  allowedPaths: [/admin/*]\n  allowedMethods: [DELETE]\n")

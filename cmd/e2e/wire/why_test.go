@@ -114,6 +114,9 @@ func (f *findings) compare(ctx context.Context, e *environment, a ask, answer fu
 		return nil
 	}
 	said := expect(why)
+	if a.past {
+		said = &expectation{parts: []part{{ends: []string{nowhere}, least: 1, most: 1}}}
+	}
 	count := said.requests()
 	for again := false; ; again = true {
 		got, err := e.sent(ctx, a, why, count)

@@ -413,6 +413,8 @@ type ask struct {
 	// one, separated by commas, and since then each by itself, so that why rejects them
 	// (envoy.reloadable_features.match_headers_individually).
 	headers http.Header
+	// past: the callers' proxies do not know what is called, and pass requests on. Here, nothing is on that way.
+	past bool
 }
 
 func (a ask) String() string {
@@ -434,10 +436,10 @@ func (w *world) request() ask {
 	if w.random.IntN(3) == 0 {
 		s.name = "reviews"
 	}
-	a.to = s.host(a.from.Cluster)
+	a.to, a.past = s.host(a.from.Cluster), !knows(a.from, s)
 	switch w.random.IntN(10) {
 	case 0:
-		a.to = "reviews.global:9080"
+		a.to, a.past = "reviews.global:9080", !knows(a.from, service{})
 	case 1:
 		a.to = strings.Replace(a.to, ":9080", ":9999", 1)
 	case 2, 3:
