@@ -107,16 +107,15 @@ func (f *findings) compare(ctx context.Context, e *environment, a ask, answer fu
 	if err != nil {
 		return fmt.Errorf("%s: %w", a, err)
 	}
-	if why.Verdict == explain.Unknown || slices.ContainsFunc(why.Outcomes, func(o explain.Outcome) bool { return !o.Idle && o.Verdict == explain.Unknown }) {
+	if why.Verdict == explain.Unknown || slices.ContainsFunc(why.Outcomes, func(o explain.Outcome) bool {
+		return !o.Idle && (o.Verdict == explain.Unknown || a.past && nameless(o))
+	}) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.asked[string(explain.Unknown)]++
 		return nil
 	}
 	said := expect(why)
-	if a.past {
-		said = &expectation{parts: []part{{ends: []string{nowhere}, least: 1, most: 1}}}
-	}
 	count := said.requests()
 	for again := false; ; again = true {
 		got, err := e.sent(ctx, a, why, count)
@@ -288,6 +287,11 @@ type part struct {
 	// least and most are the bounds of their share.
 	least, most float64
 	outcome     *explain.Outcome
+}
+
+// nameless: who comes that way presents no identity.
+func nameless(o explain.Outcome) bool {
+	return !slices.ContainsFunc(o.Hops, func(h explain.Hop) bool { return h.Identity != "" })
 }
 
 // expectation is an answer as ends.

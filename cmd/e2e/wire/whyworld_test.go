@@ -413,7 +413,8 @@ type ask struct {
 	// one, separated by commas, and since then each by itself, so that why rejects them
 	// (envoy.reloadable_features.match_headers_individually).
 	headers http.Header
-	// past: the callers' proxies do not know what is called, and pass requests on. Here, nothing is on that way.
+	// past: the callers' proxies may not know what is called, and pass requests on, without an identity. Here, nothing is on that way, so
+	// that such an answer is not compared.
 	past bool
 }
 

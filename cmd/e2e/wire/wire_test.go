@@ -49,7 +49,6 @@ func TestPolicies(t *testing.T) {
 		{"what proxies hold", proxiesHeld},
 		{"gRPC and TCP", protocols},
 		{"ServiceDependencies", dependencies},
-		{"denials win", denials},
 		{"lies are noticed", lies},
 		{"a shift loses a target", lostTargets},
 		{"transitions of a shift", transitions},

@@ -17,12 +17,13 @@ import (
 	"github.com/meshctl/meshctl/engine/explain"
 )
 
-// toRatings is an AccessPolicy on ratings of both clusters that is about the reviews of the second one.
-func toRatings(name, more string) string {
-	return `apiVersion: networking.mesh.gloo.solo.io/v1
+// audited would deny the reviews of the second cluster the ratings of both.
+const audited = `apiVersion: networking.mesh.gloo.solo.io/v1
 kind: AccessPolicy
-metadata: {name: ` + name + `, namespace: gloo-mesh}
+metadata: {name: audited, namespace: gloo-mesh}
 spec:
+  action: DENY
+  enforcement: AUDIT
   sourceSelector:
   - kubeServiceAccountRefs:
       serviceAccounts: [{name: bookinfo-reviews, namespace: bookinfo, clusterName: cluster-2}]
@@ -31,48 +32,14 @@ spec:
       services:
       - {name: ratings, namespace: bookinfo, clusterName: cluster-1}
       - {name: ratings, namespace: bookinfo, clusterName: cluster-2}
-` + more
-}
-
-// denials: a DENY takes from what policies allow, for the callers, methods and paths that it names, in the cluster and through a gateway.
-func denials(t *testing.T, e *environment) {
-	t.Helper()
-	get, del := app.Call{URL: "/admin/1", Method: "GET"}, app.Call{URL: "/admin/1", Method: "DELETE"}
-	answers := func(from proxies.Pod, gets, deletes int) error {
-		var all []error
-		for _, to := range []service{{"cluster-1", "ratings"}, {"cluster-2", "ratings"}} {
-			s := target{e, from, "http://" + to.host(from.Cluster)}
-			if err := errors.Join(s.want(t.Context(), gets, get), s.want(t.Context(), deletes, del)); err != nil {
-				all = append(all, fmt.Errorf("%s of %s to %v: %w", from.Workload, from.Cluster, to, err))
-			}
-		}
-		return errors.Join(all...)
-	}
-	there, here, page := e.pod(t, "cluster-2", "reviews-v1"), e.pod(t, "cluster-1", "reviews-v1"), e.pod(t, "cluster-1", "productpage-v1")
-	others := func() error { return errors.Join(answers(here, 200, 200), answers(page, 200, 200)) }
-	waittest.NoError(t, "the policies of the demo are in force", func() error { return errors.Join(answers(there, 200, 200), others()) })
-
-	const denied = "  action: DENY\n"
-	policy := toRatings("denied", denied+"  allowedPaths: [/admin/*]\n  allowedMethods: [DELETE]\n")
-	e.apply(t, policy)
-	t.Cleanup(func() {
-		waittest.NoError(t, "nothing is denied", func() error { return answers(there, 200, 200) })
-	})
-	t.Cleanup(func() { e.remove(t, policy) })
-	waittest.NoError(t, "one method is denied below a path", func() error { return answers(there, 200, 403) })
-	require.NoError(t, others())
-	require.NoError(t, target{e, there, "http://ratings:9080"}.want(t.Context(), 200, app.Call{URL: "/open", Method: "DELETE"}))
-	e.apply(t, toRatings("denied", denied))
-	waittest.NoError(t, "all is denied", func() error { return answers(there, 403, 403) })
-	require.NoError(t, others())
-}
+`
 
 // audits: what is audited refuses nothing, and what it would have refused is what was sent.
 func audits(t *testing.T, e *environment) {
 	t.Helper()
 	const allowed, refused = 70, 40
 	from, page := e.pod(t, "cluster-2", "reviews-v1"), e.pod(t, "cluster-1", "productpage-v1")
-	e.during(t, toRatings("audited", "  action: DENY\n  enforcement: AUDIT\n"))
+	e.during(t, audited)
 	waittest.NoError(t, "the policy is audited", func() error {
 		_, err := e.audit(t)
 		return err
