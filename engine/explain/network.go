@@ -11,7 +11,11 @@ import (
 // known: its network plugin does that, or does not.
 func networkPolicies(q *query, d *snapshot.DestinationPlan, port uint32) (list []string) {
 	ports := podPortsOf(d, port)
-	for _, f := range q.outside.network.Check(netpolicy.Way{From: q.workload, Mesh: q.mesh, To: d, Ports: ports}) {
+	for _, f := range q.outside.network.To(d).From(q.workload, q.mesh, ports) {
+		if len(f.By) == 0 {
+			list = append(list, "whether NetworkPolicies of cluster "+f.Cluster+" let connections through, which meshctl's account may not read: register the cluster again")
+			continue
+		}
 		way := " from " + endText(f.From, d) + " through to port " + strconv.Itoa(int(f.Port)) + " of " + endText(f.To, d)
 		if f.Verdict == netpolicy.MayPass {
 			list = append(list, "whether "+refsText(f.By)+" "+verb(len(f.By), "lets", "let")+" connections"+way+": "+
@@ -37,7 +41,7 @@ func endText(end netpolicy.End, d *snapshot.DestinationPlan) string {
 
 // isolated says that NetworkPolicies let only some connections into the pods of a Destination.
 func isolated(x *Index, d *snapshot.DestinationPlan) []string {
-	by := x.outside.network.Isolating(d)
+	by := x.outside.network.To(d).Isolating()
 	if len(by) == 0 {
 		return nil
 	}

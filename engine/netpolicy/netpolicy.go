@@ -3,6 +3,7 @@
 package netpolicy
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -49,7 +50,9 @@ func New(c *snapshot.Cluster) *Policies {
 	}
 	out := &Policies{cluster: c.Name, of: map[string][]*policy{}, namespaces: map[string]labels.Set{}}
 	for _, ns := range c.Namespaces {
-		out.namespaces[ns.Name] = ns.Labels
+		of := labels.Set{corev1.LabelMetadataName: ns.Name} // set by API servers; folders leave it out
+		maps.Copy(of, ns.Labels)
+		out.namespaces[ns.Name] = of
 	}
 	for _, o := range c.NetworkPolicies {
 		out.of[o.Namespace] = append(out.of[o.Namespace], read(o))

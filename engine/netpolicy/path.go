@@ -1,6 +1,7 @@
 package netpolicy
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,18 +15,23 @@ import (
 type Network struct {
 	clusters map[string]*snapshot.Cluster
 	policies map[string]*Policies
+	// unread are the clusters whose policies may not be read.
+	unread map[string]bool
 }
 
-// NewNetwork reads clusters; nil if none has a NetworkPolicy.
+// NewNetwork reads clusters; nil if none has a NetworkPolicy, and all may be read.
 func NewNetwork(clusters []*snapshot.Cluster) *Network {
-	n := &Network{clusters: map[string]*snapshot.Cluster{}, policies: map[string]*Policies{}}
+	n := &Network{clusters: map[string]*snapshot.Cluster{}, policies: map[string]*Policies{}, unread: map[string]bool{}}
 	for _, c := range clusters {
+		if slices.Contains(c.Denied, snapshot.NetworkPolicy) {
+			n.unread[c.Name] = true
+		}
 		if p := New(c); p != nil {
 			n.policies[c.Name] = p
 		}
 		n.clusters[c.Name] = c
 	}
-	if len(n.policies) == 0 {
+	if len(n.policies)+len(n.unread) == 0 {
 		return nil
 	}
 	return n
@@ -34,7 +40,7 @@ func NewNetwork(clusters []*snapshot.Cluster) *Network {
 // Finding is a connection on the way from callers to a service that NetworkPolicies may end.
 type Finding struct {
 	Verdict Verdict
-	// Cluster is where the policies By are, ascending.
+	// Cluster is where the policies By are, ascending; none if those of the cluster may not be read.
 	Cluster string
 	By      []snapshot.Ref
 	// From and To are what is connected.
@@ -56,63 +62,85 @@ const (
 	Pods
 )
 
-// Way is how callers get to a service.
-type Way struct {
-	From *discoveryv1.Workload
-	// Mesh is that of the callers.
-	Mesh *snapshot.MeshPlan
-	To   *snapshot.DestinationPlan
-	// Ports are those of its pods.
-	Ports []uint32
+// Service is what callers connect to, with what is on the way to it.
+type Service struct {
+	network *Network
+	plan    *snapshot.DestinationPlan
+	pods    []Side
+	// gateways are the pods of each gateway of its mesh.
+	gateways [][]Side
 }
 
-// Check returns the connections on a way that NetworkPolicies may end, in the order of the way.
-func (n *Network) Check(w Way) (out []Finding) {
-	k := w.To.Destination.Spec.KubeService
-	if n == nil || k == nil || w.To.Mesh == nil || w.Mesh == nil || w.From.Spec.Kubernetes == nil {
+// To finds what is on the way to a Destination; nil if NetworkPolicies say nothing about it, as it is no service of a mesh.
+func (n *Network) To(d *snapshot.DestinationPlan) *Service {
+	k := d.Destination.Spec.KubeService
+	if n == nil || k == nil || d.Mesh == nil {
 		return nil
 	}
-	home, there := w.Mesh.Cluster, w.To.Mesh.Cluster
-	callers, pods := callersOf(w.From), n.podsOf(there, k.Ref.Namespace, k.WorkloadSelectorLabels)
-	if len(pods) == 0 {
-		pods = endpoints(k)
+	s := &Service{network: n, plan: d, pods: n.podsOf(d.Mesh.Cluster, k.Ref.Namespace, k.WorkloadSelectorLabels)}
+	if len(s.pods) == 0 {
+		s.pods = endpoints(k)
 	}
 	names := namedPorts(k)
-	for i := range pods {
-		pods[i].Ports = names
+	for i := range s.pods {
+		s.pods[i].Ports = names
 	}
-	outside := []Side{{}}
-	add := func(cluster string, from, to End, sources, targets []Side, ports ...uint32) {
-		for _, port := range ports {
-			if verdict, by := n.worst(cluster, sources, targets, port); verdict != Passes {
-				out = append(out, Finding{Verdict: verdict, Cluster: cluster, By: by, From: from, To: to, Port: port})
-			}
-		}
+	for _, g := range d.Mesh.Gateways {
+		s.gateways = append(s.gateways, n.podsOf(d.Mesh.Cluster, g.Service.Namespace, g.Selector))
 	}
+	return s
+}
+
+// From returns the connections from the pods of a workload in a mesh to ports of the pods of the service that NetworkPolicies may end, in the
+// order of the way.
+func (s *Service) From(w *discoveryv1.Workload, mesh *snapshot.MeshPlan, ports []uint32) []Finding {
+	if s == nil || mesh == nil || w.Spec.Kubernetes == nil {
+		return nil
+	}
+	way := &way{network: s.network}
+	home, there := mesh.Cluster, s.plan.Mesh.Cluster
+	callers, outside := callersOf(w), []Side{{}}
 	switch {
 	case home == there:
-		add(home, Callers, Pods, callers, pods, w.Ports...)
-	case !w.To.ThroughGateways(w.Mesh):
-		add(home, Callers, Pods, callers, []Side{{Addresses: addresses(pods)}}, w.Ports...)
-		add(there, Callers, Pods, outside, pods, w.Ports...)
+		way.add(home, Callers, Pods, callers, s.pods, ports...)
+	case !s.plan.ThroughGateways(mesh):
+		way.add(home, Callers, Pods, callers, []Side{{Addresses: addresses(s.pods)}}, ports...)
+		way.add(there, Callers, Pods, outside, s.pods, ports...)
 	default:
 		before, sources := Callers, callers
-		if w.To.Federation.Limited {
+		if s.plan.Federation.Limited {
 			before, sources = OwnGateways, nil
-			for _, g := range w.Mesh.Gateways {
-				own := n.podsOf(home, g.Service.Namespace, g.Selector)
-				add(home, Callers, OwnGateways, callers, own, g.ContainerPort)
+			for _, g := range mesh.Gateways {
+				own := s.network.podsOf(home, g.Service.Namespace, g.Selector)
+				way.add(home, Callers, OwnGateways, callers, own, g.ContainerPort)
 				sources = append(sources, own...)
 			}
 		}
-		for _, g := range w.To.Mesh.Gateways {
-			gateways := n.podsOf(there, g.Service.Namespace, g.Selector)
-			add(home, before, Gateways, sources, []Side{{Addresses: g.Addresses}}, g.Port)
-			add(there, before, Gateways, outside, gateways, g.ContainerPort)
-			add(there, Gateways, Pods, gateways, pods, w.Ports...)
+		for i, g := range s.plan.Mesh.Gateways {
+			way.add(home, before, Gateways, sources, []Side{{Addresses: g.Addresses}}, g.Port)
+			way.add(there, before, Gateways, outside, s.gateways[i], g.ContainerPort)
+			way.add(there, Gateways, Pods, s.gateways[i], s.pods, ports...)
 		}
 	}
-	return out
+	return way.found
+}
+
+// way collects what is found on it.
+type way struct {
+	network *Network
+	found   []Finding
+}
+
+func (w *way) add(cluster string, from, to End, sources, targets []Side, ports ...uint32) {
+	if w.network.unread[cluster] {
+		w.found = append(w.found, Finding{Verdict: MayPass, Cluster: cluster, From: from, To: to})
+		return
+	}
+	for _, port := range ports {
+		if verdict, by := w.network.worst(cluster, sources, targets, port); verdict != Passes {
+			w.found = append(w.found, Finding{Verdict: verdict, Cluster: cluster, By: by, From: from, To: to, Port: port})
+		}
+	}
 }
 
 // worst is what becomes of the connections between some pods.
@@ -131,20 +159,20 @@ func (n *Network) worst(cluster string, from, to []Side, port uint32) (worst Ver
 	return worst, by
 }
 
-// Isolating are the policies that isolate pods of a service for connections into them, and do not let everything in.
-func (n *Network) Isolating(d *snapshot.DestinationPlan) (out []snapshot.Ref) {
-	k := d.Destination.Spec.KubeService
-	if n == nil || k == nil || d.Mesh == nil {
+// Isolating are the policies that isolate pods of the service for connections into them, and do not let everything in.
+func (s *Service) Isolating() (out []snapshot.Ref) {
+	if s == nil {
 		return nil
 	}
-	for _, pod := range n.podsOf(d.Mesh.Cluster, k.Ref.Namespace, k.WorkloadSelectorLabels) {
-		out = append(out, n.policies[d.Mesh.Cluster].Selects(pod)...)
+	for _, pod := range s.pods {
+		out = append(out, s.network.policies[s.plan.Mesh.Cluster].Selects(pod)...)
 	}
 	slices.SortFunc(out, snapshot.Ref.Compare)
 	return slices.Compact(out)
 }
 
-// podsOf are the pods of a cluster that have some labels, each kind of labels once; none without labels.
+// podsOf are the pods of a cluster that have some labels, those with the same labels as one; none without labels. Those on the network of
+// their node are outside: policies do not select them.
 func (n *Network) podsOf(cluster, namespace string, with map[string]string) (out []Side) {
 	c := n.clusters[cluster]
 	if c == nil || len(with) == 0 {
@@ -156,19 +184,27 @@ func (n *Network) podsOf(cluster, namespace string, with map[string]string) (out
 		}
 		return 1
 	})
+	selector := labels.Set(with).AsSelectorPreValidated()
 	for _, p := range c.Pods[from:] {
 		if p.Namespace != namespace {
 			break
 		}
-		if labels.SelectorFromSet(with).Matches(labels.Set(p.Labels)) && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
-			side := Side{Namespace: namespace, Labels: p.Labels}
-			for _, ip := range p.Status.PodIPs {
-				side.Addresses = append(side.Addresses, ip.IP)
-			}
-			if len(side.Addresses) == 0 && p.Status.PodIP != "" {
-				side.Addresses = []string{p.Status.PodIP}
-			}
-			out = append(out, side)
+		if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || !selector.Matches(labels.Set(p.Labels)) {
+			continue
+		}
+		side := Side{Namespace: namespace, Labels: p.Labels}
+		if p.Spec.HostNetwork {
+			side = Side{}
+		}
+		at := slices.IndexFunc(out, func(o Side) bool { return o.Namespace == side.Namespace && maps.Equal(o.Labels, side.Labels) })
+		if at < 0 {
+			at, out = len(out), append(out, side)
+		}
+		for _, ip := range p.Status.PodIPs {
+			out[at].Addresses = append(out[at].Addresses, ip.IP)
+		}
+		if len(p.Status.PodIPs) == 0 && p.Status.PodIP != "" {
+			out[at].Addresses = append(out[at].Addresses, p.Status.PodIP)
 		}
 	}
 	return out

@@ -23,6 +23,7 @@ type network struct {
 
 // networkLists are those of one cluster.
 type networkLists struct {
+	denied     []snapshot.Kind
 	policies   []*kubenetworkingv1.NetworkPolicy
 	namespaces []*corev1.Namespace
 	pods       []*corev1.Pod
@@ -33,7 +34,7 @@ func (n *network) next(clusters []*snapshot.Cluster) network {
 	var from []networkLists
 	if slices.ContainsFunc(clusters, func(c *snapshot.Cluster) bool { return len(c.NetworkPolicies) > 0 }) {
 		for _, c := range clusters {
-			from = append(from, networkLists{c.NetworkPolicies, c.Namespaces, c.Pods})
+			from = append(from, networkLists{c.Denied, c.NetworkPolicies, c.Namespaces, c.Pods})
 		}
 	}
 	if slices.EqualFunc(n.from, from, networkLists.same) {
@@ -43,7 +44,7 @@ func (n *network) next(clusters []*snapshot.Cluster) network {
 }
 
 func (l networkLists) same(other networkLists) bool {
-	return snapshot.SameSlice(l.policies, other.policies) && snapshot.SameSlice(l.namespaces, other.namespaces) && snapshot.SameSlice(l.pods, other.pods)
+	return slices.Equal(l.denied, other.denied) && snapshot.SameSlice(l.policies, other.policies) && snapshot.SameSlice(l.namespaces, other.namespaces) && snapshot.SameSlice(l.pods, other.pods)
 }
 
 // networkRecord is what was found about a policy in a network.
@@ -96,14 +97,14 @@ func ending(r *reconciler, n *netpolicy.Network, b *accessBinding, i int) (by []
 	if d == nil || d.Destination.Spec.KubeService == nil {
 		return nil
 	}
-	ports := podPorts(d.Destination.Spec.KubeService)
+	service, ports := n.To(d), podPorts(d.Destination.Spec.KubeService)
 	for _, ref := range b.workloads.First {
 		at, found := slices.BinarySearchFunc(r.env.inv.Workloads, ref.Name, func(w *discoveryv1.Workload, name string) int { return strings.Compare(w.Name, name) })
 		if !found {
 			continue
 		}
 		w := r.env.inv.Workloads[at]
-		ends := n.Check(netpolicy.Way{From: w, Mesh: r.env.topology.Mesh(w.Spec.Mesh), To: d, Ports: ports})
+		ends := service.From(w, r.env.topology.Mesh(w.Spec.Mesh), ports)
 		ends = slices.DeleteFunc(ends, func(f netpolicy.Finding) bool { return f.Verdict != netpolicy.Stays })
 		if len(ends) == 0 {
 			return nil
