@@ -109,7 +109,13 @@ func (c *fieldContext) handWrittenIssues() []snapshot.Issue {
 	if at := c.place(c.index); routed && at.Host != "" {
 		at.Sources = c.sourceNamespaces()
 		add(at, hand.Routes(&at.HostQuery))
-		add(at, hand.Endpoints(&at.HostQuery))
+		list := hand.Endpoints(&at.HostQuery)
+		for i := range list {
+			if list[i].What = "defines where " + at.Host + " is for callers in its namespace"; list[i].Ref.Namespace == at.Home {
+				list[i].What = "is for " + at.Host + ", too, and may add endpoints to those that are known"
+			}
+		}
+		add(at, list)
 	}
 	for _, i := range c.configuredDestinations(connected) {
 		if at := c.place(i); at.Host != "" {
