@@ -152,7 +152,9 @@ func (u *up) writeNextCommands(out io.Writer) error {
 		{meshctl + " cluster list", "health, versions, age of the credentials"},
 		{meshctl + " demo status" + dir, "processes and their logs"},
 		{meshctl + " dashboard", "everything on one screen"},
-		{"kubectl edit accesspolicies -n gloo-mesh productpage", "kubectl warns of what an edit does"},
+	}
+	if u.state.Webhook != "" {
+		lines = append(lines, [2]string{"kubectl edit accesspolicies -n gloo-mesh productpage", "kubectl warns of what an edit does"})
 	}
 	if u.state.NoProxies == "" {
 		lines = append(lines, [2]string{meshctl + " demo call productpage-v1 http://reviews:9080 --watch" + dir, "requests; edit a policy and see them move"})

@@ -58,7 +58,7 @@ func codesOf(issues []snapshot.Issue) []string {
 	return out
 }
 
-// trustStage is a status of a VirtualMesh, and what is told of it.
+// trustStage is a status of a VirtualMesh, and what is reported about it.
 type trustStage struct {
 	status  *networkingv1.TrustStatus
 	summary string
