@@ -28,6 +28,8 @@ const (
 	// maxTime is how long one proxy may take, and askAgain how long an answer about rights counts.
 	maxTime  = 5 * time.Second
 	askAgain = time.Minute
+	// namesAgain is how old names have to be before newer ones are taken within a round: it costs as much as there are services.
+	namesAgain = time.Second
 	// maxDetail is the longest text of an error that is kept, in bytes.
 	maxDetail = 300
 )
@@ -109,9 +111,7 @@ func (t *term) round(ctx context.Context, state *snapshot.State) {
 func (t *term) begin(now time.Time, state *snapshot.State, entrances map[string]traffic.Entrance, byCluster map[string][]*traffic.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.state != state {
-		t.state, t.names, t.peers = state, traffic.NewNames(state.Plan), traffic.NewPeers(state.Plan)
-	}
+	t.name(now, state)
 	for name, at := range entrances {
 		switch before, known := t.entrances[name]; {
 		case !known && len(t.entrances) == 0: // the first translation
@@ -154,6 +154,25 @@ func (t *term) begin(now time.Time, state *snapshot.State, entrances map[string]
 			t.book.Keep(c.Name, func(p traffic.Proxy) bool { return t.pods[p] != nil })
 		}
 	}
+}
+
+// name takes the names of a translation, under the lock.
+func (t *term) name(now time.Time, state *snapshot.State) {
+	if t.state != state {
+		t.state, t.names, t.peers, t.named = state, traffic.NewNames(state.Plan), traffic.NewPeers(state.Plan), now
+	}
+}
+
+// key is the edge to a target of a pod's proxy, under the lock. Proxies may route to what was translated after the round began:
+// for a host that is not known, the names of the latest translation are taken, at most once in namesAgain.
+func (t *term) key(now time.Time, pod *traffic.Pod, target traffic.Target) traffic.Key {
+	key := t.names.Key(pod.Workload, target)
+	if key.To == (snapshot.Ref{}) && target.Host != "" && now.Sub(t.named) >= namesAgain {
+		t.name(now, t.State())
+		key = t.names.Key(pod.Workload, target)
+	}
+	key.Door = pod.Door
+	return key
 }
 
 // cluster reads the proxies of one cluster.
@@ -263,9 +282,7 @@ func (t *term) took(pod *traffic.Pod, at time.Time, reading *traffic.Reading) {
 func (t *term) note(pod *traffic.Pod, at, arrived time.Time, reading *traffic.Reading) {
 	t.reads.WithLabelValues(pod.Proxy.Cluster, "ok").Inc()
 	for _, came := range t.book.Take(pod.Proxy, at, reading) {
-		key := t.names.Key(pod.Workload, came.Target)
-		key.Door = pod.Door
-		t.ring.Add(arrived, key, &came.Values)
+		t.ring.Add(arrived, t.key(arrived, pod, came.Target), &came.Values)
 	}
 	now := traffic.Status{Read: at}
 	if !t.book.Counts(pod.Proxy) {

@@ -61,10 +61,11 @@ type term struct {
 	book   *traffic.Book
 	ring   *traffic.Ring
 	status map[traffic.Proxy]traffic.Status
-	// names and peers are those of state.
+	// names and peers are those of state, since named.
 	names *traffic.Names
 	peers traffic.Peers
 	state *snapshot.State
+	named time.Time
 	// rights are when and whether proxies of a cluster may be read.
 	rights map[string]right
 	// entrances are how the numbers of clusters come in, and changed is since when.

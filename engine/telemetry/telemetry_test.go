@@ -47,7 +47,7 @@ func newFleet() *fleet {
 
 func (f *fleet) options(registry prometheus.Registerer) Options {
 	return Options{
-		State: func() *snapshot.State { return f.state }, Metrics: registry, Log: slog.New(slog.DiscardHandler),
+		State: f.translated, Metrics: registry, Log: slog.New(slog.DiscardHandler),
 		Clusters: sync.OnceValue(func() map[string]*rest.Config {
 			return map[string]*rest.Config{enginetest.Cluster(0): {Host: enginetest.Cluster(0)}, enginetest.Cluster(1): {Host: enginetest.Cluster(1)}}
 		}),
@@ -57,6 +57,13 @@ func (f *fleet) options(registry prometheus.Registerer) Options {
 			return !f.refused[config.Host], nil
 		},
 	}
+}
+
+// translated is the latest translation.
+func (f *fleet) translated() *snapshot.State {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.state
 }
 
 func (f *fleet) get(ctx context.Context, _ *rest.Config, _, pod string, port uint32, _ string, _ int64) ([]byte, error) {
@@ -169,6 +176,31 @@ func TestRounds(t *testing.T) {
 }
 
 // TestWhatIsNotRead has no data, with the reason, and no zero.
+// TestNewNames: a service that is there only since the round began is counted as itself by what is read in it.
+func TestNewNames(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, of := newFleet(), &Telemetry{}
+		after := f.state
+		f.state = engine.Translate(enginetest.World(enginetest.Size{Services: 1, Clusters: 2, FederateEvery: 1}))
+		// The edit and the first requests come while the round is at its proxies.
+		f.fault = func(string) error {
+			f.set(func() { f.state, f.requests = after, 5 })
+			return nil
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		f.began = time.Now().Add(time.Second)
+		go func() { ended <- of.Run(ctx, f.options(prometheus.NewRegistry())) }()
+		time.Sleep(14 * time.Second)
+		report, _, _ := ask(t, of, "?by=edges")
+		// Each cluster had one pod before the edit.
+		assert.Equal(t, map[string]string{"cluster-01/service-00001": "numbers 5", "cluster-02/service-00001": "numbers 5"}, rows(report))
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
 func TestWhatIsNotRead(t *testing.T) {
 	t.Parallel()
 	running(t, func(t *testing.T, f *fleet, of *Telemetry, _ *prometheus.Registry) {
