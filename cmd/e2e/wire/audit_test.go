@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/meshctl/meshctl/demo"
 	"github.com/meshctl/meshctl/demo/app"
 	"github.com/meshctl/meshctl/demo/proxies"
 	"github.com/meshctl/meshctl/demo/waittest"
@@ -44,6 +43,7 @@ func audits(t *testing.T, e *environment) {
 		_, err := e.audit(t)
 		return err
 	})
+	e.seen(t).settled(t)
 	before, err := e.audit(t)
 	require.NoError(t, err)
 	for sent, from := range map[int]proxies.Pod{allowed: page, refused: from} {
@@ -70,9 +70,7 @@ func audits(t *testing.T, e *environment) {
 // audit is what describe says of the requests that the policy would have refused.
 func (e *environment) audit(t *testing.T) (*explain.AuditSeen, error) {
 	t.Helper()
-	status, err := demo.Status(t.Context(), e.options)
-	require.NoError(t, err)
-	command := exec.CommandContext(t.Context(), e.options.Meshctl, "describe", "accesspolicy", "audited", "-o", "json", "--server", "http://"+status.Metrics, "--kubeconfig", e.kubeconfig())
+	command := exec.CommandContext(t.Context(), e.options.Meshctl, "describe", "accesspolicy", "audited", "-o", "json", "--server", e.seen(t).url, "--kubeconfig", e.kubeconfig())
 	out, err := command.Output()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", err, stderrOf(err))

@@ -308,12 +308,17 @@ func (e *environment) stream(t testing.TB, from proxies.Pod, call app.Call) *loa
 		if err := <-done; err != nil {
 			t.Errorf("requests from %s to %s: %v", from.Pod, call.URL, err)
 		}
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return maps.Clone(l.all)
+		return l.counts()
 	})
 	t.Cleanup(func() { l.stop() })
 	return l
+}
+
+// counts are the outcomes until now.
+func (l *load) counts() counts {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.all)
 }
 
 // watch passes the names of outcomes to see from now on.
@@ -373,11 +378,7 @@ func kill(t *testing.T, pid int) {
 // seen waits until some more requests get an outcome.
 func (l *load) seen(t *testing.T, outcome string) {
 	t.Helper()
-	count := func() int {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return l.all[outcome]
-	}
+	count := func() int { return l.counts()[outcome] }
 	before := count()
 	waittest.Until(t, outcome, func() bool { return count() > before+3 })
 }

@@ -27,6 +27,14 @@ type seen struct {
 	url string
 }
 
+// seen is what meshctl serve counts now.
+func (e *environment) seen(t *testing.T) *seen {
+	t.Helper()
+	status, err := demo.Status(t.Context(), e.options)
+	require.NoError(t, err)
+	return &seen{e, "http://" + status.Metrics}
+}
+
 // report asks for what was counted.
 func (s *seen) report(t *testing.T, by traffic.By) *traffic.Report {
 	t.Helper()
@@ -61,9 +69,7 @@ func since(before, now map[string]uint64) map[string]uint64 {
 // counted: what is sent is what the proxies' numbers say, exactly, by edge, subset and class, here and in the other cluster.
 func counted(t *testing.T, e *environment) {
 	t.Helper()
-	status, err := demo.Status(t.Context(), e.options)
-	require.NoError(t, err)
-	s := &seen{e, "http://" + status.Metrics}
+	s := e.seen(t)
 	// All proxies were read, and what requests of before is counted stands.
 	waittest.NoError(t, "all proxies are read", func() error {
 		if r := s.report(t, traffic.ByWorkload); r.Read != r.Proxies || r.Read == 0 {
@@ -73,7 +79,7 @@ func counted(t *testing.T, e *environment) {
 	})
 	s.settled(t)
 	before := s.edges(t)
-	denied := s.denied(t, "ratings")
+	denied, refused := s.denied(t, "ratings"), s.refused(t, "details", "ratings")
 
 	want := map[string]uint64{}
 	send := func(cluster, workload string, call app.Call, edge func(outcome string) string) {
@@ -112,6 +118,7 @@ func counted(t *testing.T, e *environment) {
 	s.settled(t)
 	assert.Equal(t, want, since(before, s.edges(t)))
 	assert.Equal(t, uint64(60), s.denied(t, "ratings")-denied)
+	assert.Equal(t, uint64(60), s.refused(t, "details", "ratings")-refused)
 }
 
 // settled waits until each proxy was read twice, without a request.
@@ -132,12 +139,21 @@ func (s *seen) denied(t *testing.T, name string) (n uint64) {
 	return n
 }
 
+// refused are the requests from a workload to a service that its callers saw refused.
+func (s *seen) refused(t *testing.T, from, to string) (n uint64) {
+	t.Helper()
+	for _, row := range s.report(t, traffic.ByEdge).Rows {
+		if strings.HasPrefix(row.From.Name, from) && row.To.Name == to {
+			n += row.Refused
+		}
+	}
+	return n
+}
+
 // notCounted: where nobody may read the proxies, there is no data, with the reason, and no traffic is not said.
 func notCounted(t *testing.T, e *environment) {
 	t.Helper()
-	status, err := demo.Status(t.Context(), e.options)
-	require.NoError(t, err)
-	s := &seen{e, "http://" + status.Metrics}
+	s := e.seen(t)
 	reasons := func() map[traffic.Reason]int {
 		out := map[traffic.Reason]int{}
 		for _, row := range s.report(t, traffic.ByWorkload).Rows {

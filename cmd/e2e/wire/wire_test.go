@@ -66,6 +66,7 @@ func TestTraffic(t *testing.T) {
 	t.Parallel()
 	wire(t, []wireCase{
 		{"requests are counted", counted},
+		{"what is denied is refused and counted", denials},
 		{"what is audited is answered and counted", audits},
 		{"no right, no data", notCounted},
 	})
