@@ -71,6 +71,8 @@ type ProxyStats struct {
 	// Own reads a number that only proxies of this kind of mesh have, and that takes the place of those of their clusters; nil if there
 	// are none.
 	Own func(name string, label func(name string) string) OwnCount
+	// Node is the pod that a proxy says it belongs to, by the ID with which it connects; false if that is no such ID. Anybody may say so.
+	Node func(id string) (namespace, pod string, ok bool)
 }
 
 // CountSide says whose requests a number is about.

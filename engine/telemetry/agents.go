@@ -33,17 +33,23 @@ type fromAgent struct {
 	lost, rejected uint64
 }
 
-// Wanted reports whether the agent of a cluster is to read its proxies.
-func (t *Telemetry) Wanted(cluster string) bool {
+// Wanted is how the agent of a cluster is to get what its proxies count: traffic.Agent, traffic.Push, or traffic.Off.
+func (t *Telemetry) Wanted(cluster string) traffic.Door {
 	now := t.current.Load()
 	if now == nil {
-		return false
+		return traffic.Off
 	}
 	now.mu.Lock()
 	defer now.mu.Unlock()
 	at := now.entrances[cluster]
-	return at.Door == traffic.Agent && at.Closed == ""
+	if at.Closed != "" || !ofAgent(at.Door) {
+		return traffic.Off
+	}
+	return at.Door
 }
+
+// ofAgent: what comes in through a door, the agent of the cluster sends.
+func ofAgent(door traffic.Door) bool { return door == traffic.Agent || door == traffic.Push }
 
 // Take takes what the agent of a cluster says of one proxy. Readings of one agent have to come in their order. Whatever the agent says, it is
 // about a pod of its own cluster.
@@ -96,7 +102,7 @@ func (t *term) take(now time.Time, s *Sent) {
 		t.lost.WithLabelValues(s.Proxy.Cluster, why).Inc()
 	}
 	switch {
-	case pod == nil || pod.Door != traffic.Agent:
+	case pod == nil || !ofAgent(pod.Door):
 		reject(lostUnknown)
 	case s.Age < 0 || s.Age > oldest:
 		reject(lostLate)
@@ -136,7 +142,11 @@ func (t *term) awaited(now time.Time, pods []*traffic.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, pod := range pods {
-		if now.Sub(t.heard[pod.Proxy]) > 3*t.every && now.Sub(t.changed[pod.Proxy.Cluster]) > 2*t.every {
+		late, begins := 3*t.every, 2*t.every
+		if pod.Door == traffic.Push { // the agent says itself of which it hears nothing
+			late, begins = late+silent, begins+silent
+		}
+		if now.Sub(t.heard[pod.Proxy]) > late && now.Sub(t.changed[pod.Proxy.Cluster]) > begins {
 			t.noteFailed(pod, traffic.Relayed, "it is away, cannot read its own cluster, or is of an earlier version; see: meshctl cluster list")
 		}
 	}

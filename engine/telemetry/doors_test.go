@@ -76,12 +76,12 @@ func TestAgents(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		time.Sleep(time.Minute)
-		assert.False(t, of.Wanted(west), "nothing is wanted while this process does not lead")
+		assert.Equal(t, traffic.Off, of.Wanted(west), "nothing is wanted while this process does not lead")
 		go func() { ended <- of.Run(ctx, f.options(registry)) }()
 		time.Sleep(time.Second)
-		assert.True(t, of.Wanted(west))
-		assert.False(t, of.Wanted(enginetest.Cluster(1)), "it is scraped")
-		assert.False(t, of.Wanted("no cluster"))
+		assert.Equal(t, traffic.Agent, of.Wanted(west))
+		assert.Equal(t, traffic.Off, of.Wanted(enginetest.Cluster(1)), "it is scraped")
+		assert.Equal(t, traffic.Off, of.Wanted("no cluster"))
 		pods := f.podsOf()
 		require.NotEmpty(t, pods)
 		for round, requests := range []int{10, 15, 15} {
@@ -145,7 +145,7 @@ func TestAgents(t *testing.T) {
 		// Disabled: nothing more is wanted or taken.
 		f.by(t, true, &multiclusterv1alpha1.Telemetry{Door: multiclusterv1alpha1.TelemetryDoorNone})
 		time.Sleep(20 * time.Second)
-		assert.False(t, of.Wanted(west))
+		assert.Equal(t, traffic.Off, of.Wanted(west))
 		report, _, _ = ask(t, of, "?by=workloads&cluster="+west+"&window=30s")
 		for i := range report.Rows {
 			assert.Equal(t, traffic.Disabled, report.Rows[i].Reason)
@@ -239,7 +239,7 @@ func TestLocal(t *testing.T) {
 		go func() { defer close(done); l.Run(ctx) }()
 		time.Sleep(time.Minute)
 		assert.Empty(t, asked, "nobody wants it")
-		l.Want(true)
+		l.Want(traffic.Agent)
 		time.Sleep(10 * time.Second)
 		assert.Equal(t, map[string]int{"10.0.0.1:15090": 1, "10.0.0.2:15090": 1}, asked)
 		next := func() map[string]string {
@@ -266,7 +266,7 @@ func TestLocal(t *testing.T) {
 		c = &snapshot.Cluster{Name: "west", Sync: snapshot.Synced, Pods: c.Pods}
 		time.Sleep(30 * time.Second)
 		assert.NotEmpty(t, asked)
-		l.Want(false)
+		l.Want(traffic.Off)
 		time.Sleep(time.Minute)
 		asked = map[string]int{}
 		time.Sleep(time.Minute)

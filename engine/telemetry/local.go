@@ -49,8 +49,14 @@ type Local struct {
 	signal  chan struct{}
 	wake    chan struct{}
 
-	mu     sync.Mutex // guards what follows
-	wanted bool
+	mu sync.Mutex // guards what follows
+	// wanted is how readings are wanted: traffic.Agent, traffic.Push or traffic.Off.
+	wanted traffic.Door
+	// before is how they were wanted last.
+	before traffic.Door
+	// since is since when that is so, and heard when a proxy sent something by itself last.
+	since time.Time
+	heard map[traffic.Proxy]time.Time
 	// waiting are what was not sent yet, in the order of queue, and size is of how many targets they are.
 	waiting map[traffic.Proxy]*kept
 	queue   []traffic.Proxy
@@ -75,19 +81,32 @@ func NewLocal(o LocalOptions) *Local {
 	}
 	return &Local{
 		options: o, signal: make(chan struct{}, 1), wake: make(chan struct{}, 1), waiting: map[traffic.Proxy]*kept{}, counts: map[traffic.Proxy]bool{},
+		wanted: traffic.Off, heard: map[traffic.Proxy]time.Time{},
 	}
 }
 
 // Signal is signalled when Next may return something.
 func (l *Local) Signal() <-chan struct{} { return l.signal }
 
-// Want says whether somebody wants readings. None are made while nobody does.
-func (l *Local) Want(wanted bool) {
+// Want says how readings are wanted: traffic.Agent has them made here, traffic.Push has the proxies send them. None are made otherwise.
+func (l *Local) Want(door traffic.Door) {
+	if door != traffic.Agent && door != traffic.Push {
+		door = traffic.Off
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.wanted = wanted; wanted {
-		poke(l.wake)
+	if l.wanted == door {
+		return
 	}
+	l.wanted, l.since = door, time.Now()
+	if door == traffic.Off {
+		return
+	}
+	if l.before != door { // what came in otherwise is not to be mistaken for this
+		l.waiting, l.queue, l.size = map[traffic.Proxy]*kept{}, nil, 0
+	}
+	l.before = door
+	poke(l.wake)
 }
 
 // Dropped is how many readings were not sent, as another one of the same proxy came before, or there were too many.
@@ -123,10 +142,14 @@ func (l *Local) Run(ctx context.Context) {
 		case <-tick.C:
 		}
 		began := time.Now()
-		if l.isWanted() {
+		if door := l.door(); door != traffic.Off {
 			// While the cluster cannot be read, the address of a pod may have become that of another one.
 			if c := l.options.Cluster(); c != nil && !c.Frozen() {
-				l.round(ctx, c)
+				if door == traffic.Push {
+					l.awaits(began, c)
+				} else {
+					l.round(ctx, c)
+				}
 			}
 			tick.Reset(max(l.options.every-time.Since(began), time.Second))
 			continue
@@ -140,7 +163,7 @@ func (l *Local) Run(ctx context.Context) {
 	}
 }
 
-func (l *Local) isWanted() bool {
+func (l *Local) door() traffic.Door {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.wanted
@@ -185,6 +208,11 @@ func (l *Local) forget(pods []traffic.LocalPod) {
 	for p := range l.counts {
 		if !there[p] {
 			delete(l.counts, p)
+		}
+	}
+	for p := range l.heard {
+		if !there[p] {
+			delete(l.heard, p)
 		}
 	}
 }

@@ -99,7 +99,7 @@ func (t *term) round(ctx context.Context, state *snapshot.State) {
 			clusters.Go(func() { t.cluster(ctx, name, configs[name], pods) })
 		case traffic.Prometheus:
 			clusters.Go(func() { t.gather(ctx, name, at.Prometheus, pods) })
-		case traffic.Agent:
+		case traffic.Agent, traffic.Push:
 			t.awaited(time.Now(), pods)
 		case traffic.Off:
 		}

@@ -175,7 +175,7 @@ func (t *term) clusters(c *traffic.Context) []traffic.ClusterReport {
 		if at.Closed != "" {
 			r.Reason = traffic.Closed
 		}
-		if a := t.agents[name]; a != nil && at.Door == traffic.Agent {
+		if a := t.agents[name]; a != nil && ofAgent(at.Door) {
 			r.Dropped, r.Rejected = a.lost, a.rejected
 		}
 		if at.Door == traffic.Prometheus && r.Detail == "" {

@@ -4,6 +4,7 @@
 //	values.go    numbers of one edge, and how they add up
 //	text.go      Prometheus' text format, from somebody who is not trusted
 //	reading.go   what one proxy said at one time
+//	pushed.go    what a proxy sends by itself
 //	book.go      readings of all proxies, as what came since the last ones
 //	names.go     hosts as Destinations and VirtualDestinations
 //	pods.go      the pods to read, and why others are not

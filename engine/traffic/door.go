@@ -11,10 +11,11 @@ import (
 type Door string
 
 // The doors. Scrape: meshctl serve reads the proxies, by way of the API server. Agent: the agent of the cluster reads them, at the addresses
-// of their pods. Prometheus: a Prometheus has read them. Off: they are not read.
+// of their pods. Push: the proxies send them to the agent by themselves. Prometheus: a Prometheus has read them. Off: they are not read.
 const (
 	Scrape     Door = "scrape"
 	Agent      Door = "agent"
+	Push       Door = "push"
 	Prometheus Door = "prometheus"
 	Off        Door = "none"
 )
@@ -54,13 +55,15 @@ func entrance(asked *multiclusterv1alpha1.Telemetry, relayed bool) Entrance {
 	switch {
 	case out.Door == Scrape && relayed:
 		out.Closed = "its API server is not reached, so that only its agent or a Prometheus can read its proxies"
+	case out.Door == Push && !relayed:
+		out.Closed = "its agent does not dial meshctl serve, and has nobody to hand over what proxies send; choose scrape or prometheus"
 	case out.Door == Agent && !relayed:
 		out.Closed = "its agent does not dial meshctl serve; choose scrape or prometheus"
 	case out.Door == Prometheus && asked.Prometheus == nil:
 		out.Closed = "its KubernetesCluster has no spec.telemetry.prometheus.url"
 	case out.Door == Prometheus:
 		out.Prometheus = asked.Prometheus
-	case out.Door != Scrape && out.Door != Agent && out.Door != Off:
+	case out.Door != Scrape && out.Door != Agent && out.Door != Push && out.Door != Off:
 		out.Closed = fmt.Sprintf("its KubernetesCluster asks for the door %q, which this version does not know", snapshot.Clean(string(out.Door)))
 	}
 	return out

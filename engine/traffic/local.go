@@ -16,6 +16,8 @@ type LocalPod struct {
 	Proxy Proxy
 	// Address is that of the pod.
 	Address netip.Addr
+	// Account is the name of its ServiceAccount.
+	Account string
 	Stats   *snapshot.ProxyStats
 	// Why it cannot be read there, as the end of a sentence; empty if it can.
 	Why string
@@ -38,7 +40,7 @@ func LocalPods(c *snapshot.Cluster, dialects []*snapshot.Dialect) []LocalPod {
 			if d == nil || d.Proxies == nil || d.Proxies.Stats == nil || !hasContainer(pod, d.Proxies.Container) {
 				continue
 			}
-			at := LocalPod{Proxy: ProxyOf(c.Name, pod), Address: address, Stats: d.Proxies.Stats}
+			at := LocalPod{Proxy: ProxyOf(c.Name, pod), Address: address, Account: cmp.Or(pod.Spec.ServiceAccountName, "default"), Stats: d.Proxies.Stats}
 			switch {
 			case err != nil:
 				at.Why = "it has no address yet"

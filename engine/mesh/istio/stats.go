@@ -23,7 +23,7 @@ var proxyStats = &snapshot.ProxyStats{
 	Port:    15090,
 	Path:    "stats/prometheus?usedonly&filter=" + url.QueryEscape(statsRead),
 	Unused:  "stats/prometheus?filter=" + url.QueryEscape(statsUnused),
-	Cluster: statsCluster, Own: ownCount,
+	Cluster: statsCluster, Own: ownCount, Node: statsNode,
 }
 
 // statsCluster leaves out the clusters by which gateways pass connections on (outbound_.): who calls counts them.
@@ -90,4 +90,17 @@ func ownCount(name string, label func(string) string) snapshot.OwnCount {
 		}
 	}
 	return out
+}
+
+// statsNode reads TYPE~ADDRESS~POD.NAMESPACE~DOMAIN (pilot/pkg/model, ParseServiceNodeWithMetadata). Names of pods may have dots.
+func statsNode(id string) (namespace, pod string, ok bool) {
+	parts := strings.Split(id, "~")
+	if len(parts) != 4 {
+		return "", "", false
+	}
+	dot := strings.LastIndexByte(parts[2], '.')
+	if dot <= 0 || dot == len(parts[2])-1 {
+		return "", "", false
+	}
+	return parts[2][dot+1:], parts[2][:dot], true
 }

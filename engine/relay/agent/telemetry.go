@@ -11,6 +11,7 @@ import (
 	"github.com/meshctl/meshctl/engine/relay"
 	"github.com/meshctl/meshctl/engine/relay/pump"
 	"github.com/meshctl/meshctl/engine/relay/relayv1"
+	"github.com/meshctl/meshctl/engine/traffic"
 )
 
 // Pauses before readings of proxies are sent again: while the hub is away, and to one that takes none.
@@ -28,7 +29,7 @@ func (a *Agent) tell(ctx context.Context) {
 		if reason, since := a.contact.get(); reason.Code == "" && !since.IsZero() {
 			began := time.Now()
 			err := a.telling(ctx)
-			a.readings.Want(false)
+			a.readings.Want(traffic.Off)
 			if ctx.Err() != nil {
 				return
 			}
@@ -72,10 +73,10 @@ func (a *Agent) telling(ctx context.Context) error {
 	if err := a.obey(first.GetHello()); err != nil {
 		return err
 	}
-	a.readings.Want(first.GetWanted())
+	a.readings.Want(doorOf(first))
 	counted := a.meters.telemetry.Begin()
 	return stream[relayv1.Telling, relayv1.Wanted]{
-		receive: pump.Receiving(counted, in.Recv), take: func(w *relayv1.Wanted) error { a.readings.Want(w.GetWanted()); return nil },
+		receive: pump.Receiving(counted, in.Recv), take: func(w *relayv1.Wanted) error { a.readings.Want(doorOf(w)); return nil },
 		out: pump.Out[*relayv1.Telling]{
 			Send: pump.Sending(counted, in.Send), Signal: a.readings.Signal(),
 			Next: func() (*relayv1.Telling, bool) {
@@ -90,4 +91,15 @@ func (a *Agent) telling(ctx context.Context) error {
 			},
 		},
 	}.run(ctx, a.options.Times, counted)
+}
+
+// doorOf is how readings are wanted.
+func doorOf(w *relayv1.Wanted) traffic.Door {
+	switch {
+	case w.GetPushed():
+		return traffic.Push
+	case w.GetWanted():
+		return traffic.Agent
+	}
+	return traffic.Off
 }

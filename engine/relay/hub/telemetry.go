@@ -11,12 +11,13 @@ import (
 	"github.com/meshctl/meshctl/engine/relay/pump"
 	"github.com/meshctl/meshctl/engine/relay/relayv1"
 	"github.com/meshctl/meshctl/engine/telemetry"
+	"github.com/meshctl/meshctl/engine/traffic"
 )
 
 // Readings takes what agents read of the proxies of their clusters. It decides about numbers, and about nothing else. Its methods do not wait.
 type Readings interface {
-	// Wanted reports whether the agent of a cluster is to read its proxies.
-	Wanted(cluster string) bool
+	// Wanted is how the agent of a cluster is to get what its proxies count: traffic.Agent, traffic.Push, or traffic.Off.
+	Wanted(cluster string) traffic.Door
 	// Take takes what an agent says of one proxy of its cluster.
 	Take(cluster string, s *telemetry.Sent)
 	// Dropped notes how many readings a process of an agent has dropped.
@@ -63,8 +64,12 @@ func (h *Hub) Telemetry(in grpc.BidiStreamingServer[relayv1.Telling, relayv1.Wan
 	if readings == nil {
 		return status.Error(codes.Unimplemented, "this hub takes no readings of proxies")
 	}
-	wanted := func() bool { return readings.Wanted(name) }
-	if err := in.Send(&relayv1.Wanted{Hello: h.hello(), Wanted: wanted()}); err != nil {
+	wanted := func(w *relayv1.Wanted) *relayv1.Wanted {
+		door := readings.Wanted(name)
+		w.Wanted, w.Pushed = door == traffic.Agent, door == traffic.Push
+		return w
+	}
+	if err := in.Send(wanted(&relayv1.Wanted{Hello: h.hello()})); err != nil {
 		return err
 	}
 	who.cluster.telling.begin(who)
@@ -81,7 +86,7 @@ func (h *Hub) Telemetry(in grpc.BidiStreamingServer[relayv1.Telling, relayv1.Wan
 	err = pump.Run(who.ctx, pump.Out[*relayv1.Wanted]{
 		Times: h.options.Times, Send: pump.Sending(counted, in.Send),
 		Next: func() (*relayv1.Wanted, bool) { return nil, false },
-		Beat: func() *relayv1.Wanted { return &relayv1.Wanted{Beat: &relayv1.Beat{}, Wanted: wanted()} },
+		Beat: func() *relayv1.Wanted { return wanted(&relayv1.Wanted{Beat: &relayv1.Beat{}}) },
 	})
 	err = pump.Cause(who.ctx, err)
 	counted.End(err)

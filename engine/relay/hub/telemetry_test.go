@@ -26,7 +26,12 @@ type ledger struct {
 	hold    chan struct{}
 }
 
-func (l *ledger) Wanted(cluster string) bool { return cluster == "west" }
+func (l *ledger) Wanted(cluster string) traffic.Door {
+	if cluster == "west" {
+		return traffic.Agent
+	}
+	return traffic.Off
+}
 
 func (l *ledger) Take(cluster string, s *telemetry.Sent) {
 	if l.hold != nil {

@@ -2684,10 +2684,13 @@ func (x *Counted) GetLatency() []uint64 {
 
 // Wanted says whether the hub wants readings. An agent reads no proxy while it does not.
 type Wanted struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Hello         *Hello                 `protobuf:"bytes,1,opt,name=hello,proto3" json:"hello,omitempty"`
-	Beat          *Beat                  `protobuf:"bytes,2,opt,name=beat,proto3" json:"beat,omitempty"`
-	Wanted        bool                   `protobuf:"varint,3,opt,name=wanted,proto3" json:"wanted,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Hello *Hello                 `protobuf:"bytes,1,opt,name=hello,proto3" json:"hello,omitempty"`
+	Beat  *Beat                  `protobuf:"bytes,2,opt,name=beat,proto3" json:"beat,omitempty"`
+	// The agent is to read its proxies.
+	Wanted bool `protobuf:"varint,3,opt,name=wanted,proto3" json:"wanted,omitempty"`
+	// The agent is to take what its proxies send by themselves, and not to read them: wanted is false then. Agents of earlier versions do neither.
+	Pushed        bool `protobuf:"varint,4,opt,name=pushed,proto3" json:"pushed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2739,6 +2742,13 @@ func (x *Wanted) GetBeat() *Beat {
 func (x *Wanted) GetWanted() bool {
 	if x != nil {
 		return x.Wanted
+	}
+	return false
+}
+
+func (x *Wanted) GetPushed() bool {
+	if x != nil {
+		return x.Pushed
 	}
 	return false
 }
@@ -2949,11 +2959,12 @@ const file_relay_proto_rawDesc = "" +
 	"\x06subset\x18\x04 \x01(\tR\x06subset\x12\x1a\n" +
 	"\bmeasures\x18\x05 \x03(\rR\bmeasures\x12\x16\n" +
 	"\x06values\x18\x06 \x03(\x04R\x06values\x12\x18\n" +
-	"\alatency\x18\a \x03(\x04R\alatency\"{\n" +
+	"\alatency\x18\a \x03(\x04R\alatency\"\x93\x01\n" +
 	"\x06Wanted\x12-\n" +
 	"\x05hello\x18\x01 \x01(\v2\x17.meshctl.relay.v1.HelloR\x05hello\x12*\n" +
 	"\x04beat\x18\x02 \x01(\v2\x16.meshctl.relay.v1.BeatR\x04beat\x12\x16\n" +
-	"\x06wanted\x18\x03 \x01(\bR\x06wanted2\xa8\x03\n" +
+	"\x06wanted\x18\x03 \x01(\bR\x06wanted\x12\x16\n" +
+	"\x06pushed\x18\x04 \x01(\bR\x06pushed2\xa8\x03\n" +
 	"\x05Relay\x12H\n" +
 	"\x06Enroll\x12\x1f.meshctl.relay.v1.EnrollRequest\x1a\x1d.meshctl.relay.v1.Certificate\x12F\n" +
 	"\x05Renew\x12\x1e.meshctl.relay.v1.RenewRequest\x1a\x1d.meshctl.relay.v1.Certificate\x12@\n" +

@@ -1,0 +1,277 @@
+package telemetry
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/traffic"
+)
+
+// Bounds of what proxies send, which are not trusted.
+const (
+	// maxMessage is the largest message of a proxy, in bytes.
+	maxMessage = 16 << 20
+	// maxStreams is how many streams one pod may have: its proxy, and the one that is being replaced.
+	maxStreams = 2
+	// settled is how long after a message nothing more comes of the same time: proxies may send one time in several messages.
+	settled = 500 * time.Millisecond
+	// pause is how long at least lies between two readings of a proxy that are passed on; Istio's send more often.
+	pause = 10 * time.Second
+)
+
+// PushOptions configure a Push. All but Log are required.
+type PushOptions struct {
+	// TLS is the certificate of this process, which the proxies of the mesh know, and by which roots it knows theirs. It may be asked for each
+	// connection (GetConfigForClient).
+	TLS *tls.Config
+	Log *slog.Logger
+
+	// settled and pause replace the constants, in tests.
+	settled, pause time.Duration
+}
+
+// Push takes what the proxies of the cluster that it runs in send by themselves, as Envoy's metrics service does.
+//
+// What a proxy says of itself is a claim. A pod is known by three things that have to be of one pod: the address that it connects from, the
+// ServiceAccount in its certificate, and its ID. Whoever reports for another pod gets no stream.
+type Push struct {
+	options PushOptions
+	local   *Local
+
+	mu      sync.Mutex // guards what follows
+	streams map[traffic.Proxy]int
+	refused uint64
+}
+
+// NewPush prepares a Push, which hands over what comes to a Local. It does no I/O.
+func NewPush(local *Local, o PushOptions) *Push {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.settled == 0 {
+		o.settled, o.pause = settled, pause
+	}
+	return &Push{options: o, local: local, streams: map[traffic.Proxy]int{}}
+}
+
+// Refused is how many streams were refused.
+func (p *Push) Refused() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refused
+}
+
+// Serve takes connections of proxies until ctx ends.
+func (p *Push) Serve(ctx context.Context, listener net.Listener) error {
+	config := demanding(p.options.TLS)
+	server := grpc.NewServer(
+		grpc.Creds(credentials.NewTLS(config)), grpc.ForceServerCodecV2(pushCodec{}), grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(maxStreams),
+		grpc.ConnectionTimeout(10*time.Second), grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
+	)
+	server.RegisterService(&grpc.ServiceDesc{
+		ServiceName: "envoy.service.metrics.v3.MetricsService", HandlerType: (*any)(nil), Metadata: "envoy/service/metrics/v3/metrics_service.proto",
+		Streams: []grpc.StreamDesc{{StreamName: "StreamMetrics", ClientStreams: true, Handler: func(_ any, in grpc.ServerStream) error { return p.stream(in) }}},
+	}, p)
+	stop := context.AfterFunc(ctx, server.Stop)
+	defer stop()
+	err := server.Serve(listener)
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // it was stopped
+	}
+	return err
+}
+
+// demanding asks for a certificate in each handshake, whatever it is to say otherwise.
+func demanding(config *tls.Config) *tls.Config {
+	config = config.Clone()
+	config.ClientAuth, config.MinVersion, config.NextProtos = tls.RequireAndVerifyClientCert, tls.VersionTLS12, []string{"h2"}
+	// Whoever resumes a session keeps an identity that may have expired.
+	config.SessionTicketsDisabled = true
+	if ask := config.GetConfigForClient; ask != nil {
+		config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			now, err := ask(hello)
+			if err != nil || now == nil {
+				return nil, errors.Join(errors.New("no certificate of the mesh yet"), err)
+			}
+			now = now.Clone()
+			now.GetConfigForClient = nil
+			return demanding(now), nil
+		}
+	}
+	return config
+}
+
+// stream takes what one proxy sends until it ends.
+func (p *Push) stream(in grpc.ServerStream) error {
+	first, err := receive(in)
+	if err != nil {
+		return err
+	}
+	pod, err := p.identify(in.Context(), first.node)
+	if err != nil {
+		p.mu.Lock()
+		p.refused++
+		p.mu.Unlock()
+		p.options.Log.Warn("a stream of numbers is refused", "reason", err)
+		return status.Error(codes.PermissionDenied, err.Error())
+	}
+	if !p.enter(pod.Proxy) {
+		return status.Errorf(codes.ResourceExhausted, "pod %s/%s has %d streams already", pod.Proxy.Namespace, pod.Proxy.Pod, maxStreams)
+	}
+	defer p.leave(pod.Proxy)
+	return p.take(in, pod, first)
+}
+
+// take takes all messages of a proxy. It always reads: a proxy keeps what is not read in its memory.
+func (p *Push) take(in grpc.ServerStream, pod *traffic.LocalPod, first *pushed) error {
+	type received struct {
+		message *pushed
+		err     error
+	}
+	came := make(chan received)
+	go func() {
+		for message, err := first, error(nil); ; message, err = receive(in) {
+			select {
+			case came <- received{message, err}:
+			case <-in.Context().Done():
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	book, held := traffic.NewPushed(pod.Stats), &held{local: p.local, pod: pod.Proxy, pause: p.options.pause}
+	timer := time.NewTimer(p.options.settled)
+	defer timer.Stop()
+	defer func() { // the last word of a proxy that ends
+		held.take(book.Complete())
+		held.pass(true)
+	}()
+	for {
+		select {
+		case r := <-came:
+			if r.err != nil {
+				return r.err
+			}
+			held.take(book.Take(r.message.at, r.message.metrics))
+			timer.Reset(p.options.settled)
+		case <-timer.C:
+			held.take(book.Complete())
+		case <-in.Context().Done():
+			return status.FromContextError(in.Context().Err()).Err()
+		}
+		held.pass(false)
+	}
+}
+
+// held is what a proxy said that was not passed on: each reading has what those before have.
+type held struct {
+	local   *Local
+	pod     traffic.Proxy
+	pause   time.Duration
+	reading *traffic.Reading
+	passed  time.Time
+}
+
+func (h *held) take(r *traffic.Reading) {
+	if r != nil {
+		h.reading = r
+	}
+}
+
+// pass passes on what is held, if it is time to.
+func (h *held) pass(now bool) {
+	if h.reading != nil && (now || time.Since(h.passed) >= h.pause) {
+		h.local.pushed(h.pod, h.reading)
+		h.reading, h.passed = nil, time.Now()
+	}
+}
+
+func receive(in grpc.ServerStream) (*pushed, error) {
+	message := &pushed{}
+	if err := in.RecvMsg(message); err != nil {
+		return nil, err
+	}
+	return message, nil
+}
+
+func (p *Push) enter(proxy traffic.Proxy) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.streams[proxy] >= maxStreams {
+		return false
+	}
+	p.streams[proxy]++
+	return true
+}
+
+func (p *Push) leave(proxy traffic.Proxy) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.streams[proxy]--; p.streams[proxy] <= 0 {
+		delete(p.streams, proxy)
+	}
+}
+
+// identify is the pod that a stream is of. Texts of errors have nothing of the caller's but what was cleaned.
+func (p *Push) identify(ctx context.Context, node string) (*traffic.LocalPod, error) {
+	from, ok := peer.FromContext(ctx)
+	if !ok {
+		return nil, errors.New("a connection without an address")
+	}
+	at, err := netip.ParseAddrPort(from.Addr.String())
+	if err != nil {
+		return nil, errors.New("a connection that is none of IP")
+	}
+	address := at.Addr().Unmap()
+	pod, err := p.local.podAt(address)
+	if err != nil {
+		return nil, err
+	}
+	security, ok := from.AuthInfo.(credentials.TLSInfo)
+	if !ok {
+		return nil, fmt.Errorf("%s: a connection without TLS", address)
+	}
+	want := fmt.Sprintf("/ns/%s/sa/%s", pod.Proxy.Namespace, pod.Account)
+	has := identityOf(security.State)
+	if trust, path, _ := strings.Cut(has, "/"); trust == "" || "/"+path != want {
+		return nil, fmt.Errorf("pod %s/%s: its certificate has the identity %q, want one that ends with %s", pod.Proxy.Namespace, pod.Proxy.Pod, clip(snapshot.Clean(has)), want)
+	}
+	if pod.Stats.Node == nil {
+		return nil, fmt.Errorf("pod %s/%s: proxies of this kind of mesh do not send numbers", pod.Proxy.Namespace, pod.Proxy.Pod)
+	}
+	namespace, name, ok := pod.Stats.Node(node)
+	if !ok || namespace != pod.Proxy.Namespace || name != pod.Proxy.Pod {
+		return nil, fmt.Errorf("pod %s/%s: it reports as node %q; a proxy reports its own numbers only", pod.Proxy.Namespace, pod.Proxy.Pod, clip(snapshot.Clean(node)))
+	}
+	return pod, nil
+}
+
+// identityOf is TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT of a certificate that was verified; empty if it has no such identity, or more than one.
+func identityOf(state tls.ConnectionState) string {
+	if len(state.VerifiedChains) == 0 || len(state.VerifiedChains[0]) == 0 {
+		return ""
+	}
+	uris := state.VerifiedChains[0][0].URIs
+	if len(uris) != 1 || uris[0].Scheme != "spiffe" || uris[0].User != nil {
+		return ""
+	}
+	return uris[0].Host + uris[0].Path
+}
