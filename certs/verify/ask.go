@@ -105,6 +105,9 @@ func Ask(ctx context.Context, now time.Time, s Server) (*Answer, error) {
 	return answer, nil
 }
 
+// Certificate is the certificate with its key.
+func (a *Answer) Certificate() tls.Certificate { return a.certificate }
+
 func dial(ctx context.Context, address string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 }

@@ -128,6 +128,27 @@ func (l *Looker) Pods(ctx context.Context) (controlPlane, workloads []Pod, err e
 	return controlPlane, workloads, nil
 }
 
+// Certificate gets a certificate of the mesh, as its workloads have, with the roots by which they know each other. The identity is that
+// of the token.
+func (l *Looker) Certificate(ctx context.Context) (*Answer, error) {
+	replicas, _, err := l.pods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	roots, err := l.roots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	why := fmt.Errorf("no pod of istiod in namespace %s; check that it runs, and --istiod-namespace", l.Namespace)
+	for _, r := range l.ask(ctx, replicas, roots[l.Namespace]) {
+		if r.Err == nil && r.Answer != nil {
+			return r.Answer, nil
+		}
+		why = cmp.Or(r.Err, why)
+	}
+	return nil, why
+}
+
 // pods lists all pods, and keeps of them what counts.
 func (l *Looker) pods(ctx context.Context) (replicas []Replica, workloads []Workload, err error) {
 	options := metav1.ListOptions{Limit: pageSize}

@@ -13,6 +13,7 @@ import (
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/telemetry"
 )
 
 // DefaultTokenFile is where a Pod has its token for istiod: a projected volume with the audience istio-ca.
@@ -33,6 +34,8 @@ type Options struct {
 	VaultAudience string
 	// ClusterID is the name by which istiod knows the cluster.
 	ClusterID string
+	// PushBind is where proxies may send numbers; IstiodNamespace is that of the istiod which proxies trust.
+	PushBind, IstiodNamespace string
 	// RelayServer is HOST:PORT of the hub to dial; nobody is dialled if it is empty. RelayName is the DNS name in its certificate.
 	RelayServer, RelayName string
 	// RelayCluster is the name for which an agent asks that has the token which all agents share.
@@ -80,6 +83,11 @@ knows the hub by ca.crt in Secret relay-root-tls-secret, and waits until an
 administrator approves it. A certificate of your own PKI in Secret
 relay-client-tls-secret is used as it is, and read again when it changes.
 
+While the hub wants it (meshctl telemetry enable --door push), the agent takes at
+--push-bind what proxies send by Envoy's metrics service. It has a certificate
+of istiod in --istiod-namespace, asks each proxy for one, and takes only numbers
+that the pod at the other end reports of itself.
+
 The address of --health-bind serves /metrics, /healthz and /readyz to everyone
 who can reach it.`
 
@@ -126,6 +134,8 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	flags.StringVar(&opts.HealthBind, "health-bind", agent.DefaultHealthBind, "`address` of the metrics and health endpoints; empty disables them")
 	flags.StringVar(&opts.IstiodAddress, "istiod-address", "", "`address` of istiod's CA, for a control plane outside of the cluster")
 	flags.StringVar(&opts.TokenFile, "token-file", DefaultTokenFile, "`file` with the token for istiod's CA")
+	flags.StringVar(&opts.PushBind, "push-bind", fmt.Sprintf(":%d", telemetry.AgentPort), "`address` to which proxies send numbers, with --door push; empty for none")
+	flags.StringVar(&opts.IstiodNamespace, "istiod-namespace", "istio-system", "`namespace` of the istiod that certifies the agent for --push-bind")
 	flags.StringVar(&opts.ClusterID, "cluster-id", "", "`name` by which istiod knows the cluster (default: CLUSTER_ID in istiod's pod, else Kubernetes)")
 	flags.StringSliceVar(&opts.VaultServers, "vault-server", nil, "`URL` of a HashiCorp Vault that VirtualMeshes may name")
 	flags.StringVar(&opts.VaultAudience, "vault-audience", snapshot.VaultAudience, "`audience` of the tokens that log in to Vault")

@@ -38,6 +38,7 @@ func relayRun(ctx context.Context, config *rest.Config, opts *Options, log *slog
 		Dial:    []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(keeper.TLS()))},
 		TLS:     keeper.TLS,
 		Version: opts.Version, Log: log, Disk: relay.ConfigMaps{Client: client, Namespace: opts.Namespace},
+		Push: pushOptions(client, opts, log),
 		Home: relay.Registered{Client: client, Namespace: opts.Namespace, Plane: keeper.Plane},
 	})
 	if err != nil {

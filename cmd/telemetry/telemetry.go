@@ -48,6 +48,11 @@ const enableLong = `Has meshctl serve take in what the proxies of a cluster coun
               Istio's proxies serve that at port 15090 to everybody in the
               cluster, by plain HTTP and without anything else, so that it takes
               no right; NetworkPolicies have to let the agent in.
+  push        The proxies of a cluster that is reached through its agent send it
+              what they count, by Envoy's metrics service: the mesh has to say
+              so, and pods that run are restarted. Choose it where the agent
+              cannot reach the proxies. What is needed is printed: a Service,
+              settings of Istio, and whom to restart. Nothing of that is written.
   prometheus  A Prometheus that has read the proxies is asked, by pod: its
               series need the labels pod and namespace. Restarts of containers
               are only seen if it also has envoy_server_uptime.
@@ -72,7 +77,8 @@ const disableLong = `Has meshctl serve read nothing of the proxies of a cluster.
 
 // doors are those that can be enabled.
 var doors = []string{
-	string(multiclusterv1alpha1.TelemetryDoorScrape), string(multiclusterv1alpha1.TelemetryDoorAgent), string(multiclusterv1alpha1.TelemetryDoorPrometheus),
+	string(multiclusterv1alpha1.TelemetryDoorScrape), string(multiclusterv1alpha1.TelemetryDoorAgent), string(multiclusterv1alpha1.TelemetryDoorPush),
+	string(multiclusterv1alpha1.TelemetryDoorPrometheus),
 }
 
 // NewCmd returns the command.
@@ -102,6 +108,9 @@ func newCmdEnable(f *cmdutil.Factory, runF func(context.Context, *Options) error
 
   # The same, if somebody else administrates the cluster
   meshctl telemetry enable cluster-2 > rights.yaml
+
+  # Have the proxies send to the agent; print what the mesh needs for that
+  meshctl telemetry enable cluster-2 --door push > push.yaml
 
   # Ask a Prometheus that has the proxies of several clusters
   meshctl telemetry enable cluster-2 --prometheus-url https://prometheus.example \
@@ -247,6 +256,13 @@ func (o *Options) print(report *registration.TelemetryReport) error {
 		cmdutil.Say(o.Streams, "meshctl serve needs this right in cluster %s; an administrator there applies it with kubectl apply -f, or give --remote-context:", report.Cluster)
 	}
 	var out strings.Builder
+	if report.After.Door == multiclusterv1alpha1.TelemetryDoorPush {
+		cmdutil.Say(o.Streams, "An administrator of cluster %s does this, in this order:", report.Cluster)
+		for i, step := range pushSteps {
+			cmdutil.Say(o.Streams, "  %d. %s", i+1, step)
+		}
+		out.WriteString(strings.ReplaceAll(pushPlan, "AGENT", report.Agent))
+	}
 	for _, manifest := range report.Rights {
 		text, err := yaml.Marshal(manifest)
 		if err != nil {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
@@ -22,6 +24,7 @@ func TestWant(t *testing.T) {
 	}{
 		{[]string{"a"}, multiclusterv1alpha1.Telemetry{}},
 		{[]string{"a", "--door", "agent"}, multiclusterv1alpha1.Telemetry{Door: "agent"}},
+		{[]string{"a", "--door", "push"}, multiclusterv1alpha1.Telemetry{Door: "push"}},
 		{[]string{"a", "--prometheus-url", "https://p", "--prometheus-secret", "s", "--match-label", "cluster=a"}, multiclusterv1alpha1.Telemetry{
 			Door:       "prometheus",
 			Prometheus: &multiclusterv1alpha1.PrometheusSource{Url: "https://p", SecretName: "s", MatchLabels: map[string]multiclusterv1alpha1.MatchedLabel{"cluster": "a"}},
@@ -56,4 +59,17 @@ func TestPrint(t *testing.T) {
 		assert.Contains(t, errs.String(), want)
 		assert.Equal(t, dry, strings.Contains(errs.String(), "Nothing was changed."))
 	}
+}
+
+// TestPrintPush: the plan names the identity of the agent; what is for kubectl can be applied as it is.
+func TestPrintPush(t *testing.T) {
+	t.Parallel()
+	report := &registration.TelemetryReport{Report: registration.Report{Cluster: "west"}, After: &multiclusterv1alpha1.Telemetry{Door: "push"}, Agent: "agent-of-a-plane"}
+	streams, _, out, errs := cmdutil.TestStreams()
+	require.NoError(t, (&Options{Streams: streams}).print(report))
+	assert.Contains(t, out.String(), "spiffe://TRUST-DOMAIN/ns/gloo-mesh/sa/agent-of-a-plane\n")
+	assert.Contains(t, errs.String(), "  3. Restart the pods with a proxy")
+	var service corev1.Service
+	require.NoError(t, yaml.UnmarshalStrict([]byte(out.String()), &service))
+	assert.Equal(t, int32(9977), service.Spec.Ports[0].Port)
 }

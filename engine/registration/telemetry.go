@@ -40,6 +40,8 @@ type TelemetryReport struct {
 	Report
 	// Before and After are what the KubernetesCluster says; nil for nothing.
 	Before, After *multiclusterv1alpha1.Telemetry
+	// Agent is the ServiceAccount of the cluster's agent, if proxies are to send to it.
+	Agent string
 	// Rights are objects that an administrator of the cluster has to apply there; none if they are not needed, or were applied.
 	Rights []map[string]any
 }
@@ -117,6 +119,8 @@ func (t *telemetry) decide() error {
 	switch {
 	case want.Door == multiclusterv1alpha1.TelemetryDoorScrape && relayed:
 		return fmt.Errorf("cluster %s: meshctl serve does not reach its API server, so that it cannot scrape; choose --door agent or prometheus", t.Name)
+	case want.Door == multiclusterv1alpha1.TelemetryDoorPush && !relayed:
+		return fmt.Errorf("cluster %s: meshctl serve dials it, and its agent hands over nothing that proxies send; choose --door scrape or prometheus", t.Name)
 	case want.Door == multiclusterv1alpha1.TelemetryDoorAgent && !relayed:
 		return fmt.Errorf("cluster %s: meshctl serve dials it, and its agent sends no readings; choose --door scrape or prometheus", t.Name)
 	}
@@ -159,6 +163,9 @@ func (t *telemetry) rights(ctx context.Context) error {
 	plane, err := t.management.plane(ctx, t.MgmtNamespace)
 	if err != nil {
 		return err
+	}
+	if t.Want.Door == multiclusterv1alpha1.TelemetryDoorPush {
+		t.report.Agent = AgentName(plane.ID)
 	}
 	name := ReadProxiesName(t.Name, plane.ID)
 	var objects []*object

@@ -6,11 +6,12 @@
 //	agents.go      what agents have read
 //	prometheus.go  what a Prometheus has read
 //	local.go       an agent's side: reading the proxies of its own cluster
+//	push.go        an agent's side: what proxies send by themselves
 //	page.go        the pages of one proxy
 //	metrics.go     the numbers as metrics
 //	shifts.go      the weights and shares of shifts, as metrics
 //
-// Numbers of a cluster come in through one of three doors.
+// Numbers of a cluster come in through one of four doors.
 //
 // Scrape: proxies are read by way of the API servers, as by kubectl port-forward: the management plane does not reach addresses of pods, and
 // the ports of proxies need not be open to anybody. That takes the right to create pods/portforward, which registration does not give:
@@ -20,6 +21,10 @@
 // Agent: the agent of a cluster that is reached through it reads the proxies at the addresses of their pods, which it knows anyway. Istio's
 // proxies serve their statistics to everybody in the cluster at port 15090, by plain HTTP and without anything else (istio.io: Ports used by
 // Istio): that takes no right at the API server. Whatever answers at the address of a pod counts as that pod, and as no other.
+//
+// Push: the proxies send the same counters to the agent by Envoy's metrics service, with a certificate of their mesh. That takes settings of the
+// mesh, and pods that started after them; it works where the agent may not connect to pods. The address, the identity in the certificate and
+// the ID of the node have to be of one pod. Of Istio's own metrics, whose labels are part of the name then, none are read: those of clusters are.
 //
 // Prometheus: a server that has read the proxies is asked for the same counters, by pod. Where a Prometheus has several replicas, an answer
 // may be older than the one before; see traffic.Reading.

@@ -54,6 +54,8 @@ type Local struct {
 	wanted traffic.Door
 	// before is how they were wanted last.
 	before traffic.Door
+	// changed is closed when that changes.
+	changed chan struct{}
 	// since is since when that is so, and heard when a proxy sent something by itself last.
 	since time.Time
 	heard map[traffic.Proxy]time.Time
@@ -81,7 +83,7 @@ func NewLocal(o LocalOptions) *Local {
 	}
 	return &Local{
 		options: o, signal: make(chan struct{}, 1), wake: make(chan struct{}, 1), waiting: map[traffic.Proxy]*kept{}, counts: map[traffic.Proxy]bool{},
-		wanted: traffic.Off, heard: map[traffic.Proxy]time.Time{},
+		wanted: traffic.Off, changed: make(chan struct{}), heard: map[traffic.Proxy]time.Time{},
 	}
 }
 
@@ -99,6 +101,8 @@ func (l *Local) Want(door traffic.Door) {
 		return
 	}
 	l.wanted, l.since = door, time.Now()
+	close(l.changed)
+	l.changed = make(chan struct{})
 	if door == traffic.Off {
 		return
 	}
@@ -161,6 +165,13 @@ func (l *Local) Run(ctx context.Context) {
 			tick.Reset(0)
 		}
 	}
+}
+
+// Wanted is how readings are wanted now, and is closed when that changes.
+func (l *Local) Wanted() (door traffic.Door, changed <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.wanted, l.changed
 }
 
 func (l *Local) door() traffic.Door {

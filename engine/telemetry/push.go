@@ -40,7 +40,9 @@ type PushOptions struct {
 	// TLS is the certificate of this process, which the proxies of the mesh know, and by which roots it knows theirs. It may be asked for each
 	// connection (GetConfigForClient).
 	TLS *tls.Config
-	Log *slog.Logger
+	// Listen opens the port on which proxies are taken. It is open only while what they send is wanted.
+	Listen func(ctx context.Context) (net.Listener, error)
+	Log    *slog.Logger
 
 	// settled and pause replace the constants, in tests.
 	settled, pause time.Duration
@@ -77,8 +79,48 @@ func (p *Push) Refused() uint64 {
 	return p.refused
 }
 
-// Serve takes connections of proxies until ctx ends.
-func (p *Push) Serve(ctx context.Context, listener net.Listener) error {
+// Run takes connections of proxies, while what they send is wanted, until ctx ends.
+func (p *Push) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		door, changed := p.local.Wanted()
+		if door == traffic.Push {
+			if err := p.listen(ctx, changed); err != nil {
+				p.options.Log.Warn("proxies cannot send numbers; trying again", "error", err)
+				if !sleep(ctx, pause) {
+					return
+				}
+			}
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		}
+	}
+}
+
+// listen takes connections until it is wanted otherwise.
+func (p *Push) listen(ctx context.Context, changed <-chan struct{}) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	listener, err := p.options.Listen(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = listener.Close() }()
+	p.options.Log.Info("taking what proxies send", "address", listener.Addr().String())
+	go func() {
+		select {
+		case <-changed:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return p.serve(ctx, listener)
+}
+
+// serve takes connections of proxies until ctx ends.
+func (p *Push) serve(ctx context.Context, listener net.Listener) error {
 	config := demanding(p.options.TLS)
 	server := grpc.NewServer(
 		grpc.Creds(credentials.NewTLS(config)), grpc.ForceServerCodecV2(pushCodec{}), grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(maxStreams),

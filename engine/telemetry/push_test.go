@@ -138,7 +138,7 @@ func newPushing(t *testing.T, from string) *pushing {
 	p.address = listener.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- p.push.Serve(ctx, elsewhere{listener, from}) }()
+	go func() { done <- p.push.serve(ctx, elsewhere{listener, from}) }()
 	t.Cleanup(func() { cancel(); assert.NoError(t, <-done) })
 	return p
 }

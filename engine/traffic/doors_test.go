@@ -35,6 +35,8 @@ func TestEntrances(t *testing.T) {
 		"a Prometheus of none":  {false, &multiclusterv1alpha1.Telemetry{Door: "prometheus"}, traffic.Prometheus, true},
 		"an agent, if dialled":  {false, &multiclusterv1alpha1.Telemetry{Door: "agent"}, traffic.Agent, true},
 		"scraping, if by relay": {true, &multiclusterv1alpha1.Telemetry{Door: "scrape"}, traffic.Scrape, true},
+		"sent, by relay":        {true, &multiclusterv1alpha1.Telemetry{Door: "push"}, traffic.Push, false},
+		"sent, if dialled":      {false, &multiclusterv1alpha1.Telemetry{Door: "push"}, traffic.Push, true},
 		"of a later version":    {true, &multiclusterv1alpha1.Telemetry{Door: "ebpf"}, "ebpf", true},
 	} {
 		in := &snapshot.Input{Management: &snapshot.Management{}, Clusters: []*snapshot.Cluster{{Name: "west"}}}

@@ -37,7 +37,7 @@ type Report struct {
 // ClusterReport is how the numbers of a cluster come in.
 type ClusterReport struct {
 	Cluster string `json:"cluster"`
-	// Door is scrape, agent, prometheus or none.
+	// Door is scrape, agent, push, prometheus or none.
 	Door Door `json:"door"`
 	// Read is how many proxies were read lately, of those that there are.
 	Read    int `json:"read"`
@@ -76,7 +76,7 @@ type Row struct {
 	// Reason says why there is no data, and Detail what else is known of that, for people.
 	Reason Reason `json:"reason,omitempty"`
 	Detail string `json:"detail,omitempty"`
-	// Doors are those by which the numbers came in: scrape, agent or prometheus. None without numbers.
+	// Doors are those by which the numbers came in: scrape, agent, push or prometheus. None without numbers.
 	Doors []Door `json:"doors,omitempty"`
 	// Trend are the requests of each minute of the window, the oldest first; none where the window is shorter than one.
 	Trend []uint64 `json:"trend,omitempty"`

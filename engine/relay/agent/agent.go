@@ -64,6 +64,8 @@ type Options struct {
 	Redial, RedialMost time.Duration
 	// Disk stores what stands in the cluster, so that it is kept if the agent starts without a hub; nil stores nothing.
 	Disk Disk
+	// Push is how proxies send numbers by themselves; nil if they cannot.
+	Push *telemetry.PushOptions
 	// Home is what the agent removes at the very end, when the cluster is deregistered; nil if it cannot.
 	Home Home
 	// Grace is how long the hub may have no connection until the agent keeps what stands by itself; 10 s if zero.
@@ -159,6 +161,9 @@ func (a *Agent) Run(ctx context.Context) {
 	})
 	group.Go(func() { a.enforcer.run(ctx) })
 	group.Go(func() { a.readings.Run(ctx) })
+	if a.options.Push != nil {
+		group.Go(func() { telemetry.NewPush(a.readings, *a.options.Push).Run(ctx) })
+	}
 	group.Go(func() { a.tell(ctx) })
 	away := time.AfterFunc(a.options.Grace, a.enforcer.leave)
 	defer away.Stop()

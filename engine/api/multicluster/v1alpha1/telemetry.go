@@ -2,7 +2,7 @@ package v1alpha1
 
 // TelemetryDoor is how what proxies count comes in.
 //
-// +kubebuilder:validation:Enum=scrape;agent;prometheus;none
+// +kubebuilder:validation:Enum=scrape;agent;push;prometheus;none
 type TelemetryDoor string
 
 const (
@@ -11,6 +11,8 @@ const (
 	TelemetryDoorScrape TelemetryDoor = "scrape"
 	// TelemetryDoorAgent: the agent of a cluster that connects by relay reads them, at the addresses of their pods.
 	TelemetryDoorAgent TelemetryDoor = "agent"
+	// TelemetryDoorPush: the proxies of a cluster that connects by relay send them to its agent, as the settings of the mesh say.
+	TelemetryDoorPush TelemetryDoor = "push"
 	// TelemetryDoorPrometheus: a Prometheus that has read them is asked.
 	TelemetryDoorPrometheus TelemetryDoor = "prometheus"
 	// TelemetryDoorNone: they are not read.
@@ -21,7 +23,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="(self.door == 'prometheus') == has(self.prometheus)",message="the door prometheus needs prometheus.url, and no other door has it"
 type Telemetry struct {
-	// Door by which it comes in: scrape, agent, prometheus or none.
+	// Door by which it comes in: scrape, agent, push, prometheus or none.
 	Door TelemetryDoor `json:"door"`
 	// Prometheus to ask, with the door prometheus.
 	Prometheus *PrometheusSource `json:"prometheus,omitempty"`
