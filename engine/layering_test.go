@@ -37,6 +37,7 @@ var floors = []floor{
 	{pure: true, packages: []string{"engine/policy"}},
 	{pure: true, packages: []string{"engine/render"}},
 	{pure: true, packages: []string{"engine/mesh"}},
+	{pure: true, packages: []string{"engine/accesslog"}},
 	{pure: true, packages: []string{"engine/status"}},
 	{pure: true, packages: []string{"engine/traffic"}},
 	{pure: true, packages: []string{"engine", "engine/explain"}},

@@ -100,6 +100,7 @@ spec.withdrawals.gracePeriod of the Settings.
 
 func topics() []topic {
 	return []topic{
+		{name: "access-logs", short: "How proxies log requests, and what Istio needs for that", intro: accessLogsIntro},
 		{
 			name: CodesTopic, short: "What the codes of issues mean",
 			intro: codesIntro, header: []string{"Code", "Severity", "Meaning"}, sections: codeSections,

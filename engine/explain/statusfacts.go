@@ -10,6 +10,7 @@ import (
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	observabilityv1 "github.com/meshctl/meshctl/engine/api/observability/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -45,6 +46,8 @@ func factsOf(status any) *statusFacts {
 		return &statusFacts{judged: true, observed: s.ObservedGeneration, state: s.State, errors: s.Errors, targets: s.Meshes}
 	case *enterprisev1beta1.ServiceDependencyStatus:
 		return &statusFacts{judged: true, observed: s.ObservedGeneration, state: s.State, errors: s.Errors, targets: s.Workloads}
+	case *observabilityv1.AccessLogRecordStatus:
+		return &statusFacts{judged: true, observed: s.ObservedGeneration, state: s.State, errors: s.Errors}
 	case *discoveryv1.DestinationStatus:
 		return &statusFacts{observed: s.ObservedGeneration, applied: []appliedField{
 			{"appliedTrafficPolicies", listNames(s.AppliedTrafficPolicies, func(a *discoveryv1.AppliedTrafficPolicy) string {

@@ -66,6 +66,8 @@ type managementDocument struct {
 		Version string   `json:"version"`
 		Gone    []string `json:"gone"`
 		Roots   []roots  `json:"roots"`
+		// Logging are the Workloads of Input.Logging, which is nil if they are left out.
+		Logging *[]snapshot.Ref `json:"logging"`
 		// Recorded and Served are those of a Snapshot.
 		Recorded time.Time `json:"recorded"`
 		Served   bool      `json:"served"`
@@ -118,6 +120,9 @@ func describeManagement(doc document, input *snapshot.Input, f *folder) error {
 			of.Roots = append(of.Roots, (*snapshot.Root)(&each))
 		}
 		input.Roots = append(input.Roots, of)
+	}
+	if d.Spec.Logging != nil {
+		input.Logging = &snapshot.Logging{Workloads: *d.Spec.Logging}
 	}
 	for _, failed := range d.Spec.Failures {
 		if failed.Ref.Kind == snapshot.NoKind {

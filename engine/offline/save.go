@@ -201,6 +201,9 @@ func describedManagement(recorded *Snapshot) map[string]any {
 	if len(all) > 0 {
 		spec["roots"] = all
 	}
+	if in.Logging != nil {
+		spec["logging"] = append([]snapshot.Ref{}, in.Logging.Workloads...)
+	}
 	if len(in.Gone) > 0 {
 		spec["gone"] = in.Gone
 	}

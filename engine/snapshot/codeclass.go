@@ -20,11 +20,11 @@ var codeClasses = map[CodeClass][]Code{
 	ClassDefinition: {
 		NamespaceIgnored, NoDestination, AmbientMode, AmbiguousMesh, WorkloadWithoutMesh, MeshNotFound, MeshClaimed, GatewayMissing, GatewayUnusable, SmartDNSMissing,
 		DestinationNotFound, SelectsNothing, HandWritten, WorkloadsAlike, NamespaceNotNamed, OutsideNamespace, FieldInvalid, FieldUnsupported, FieldConflict, TrustDomainForeign, RootsDiffer, IdentityShared,
-		TrustDomainClaimed, PodsShared, RootMissing, NotFederated, BudgetExceeded, HostnameTaken, AmbiguousBacking, KindUnsupported,
+		TrustDomainClaimed, PodsShared, RootMissing, NotFederated, BudgetExceeded, HostnameTaken, AmbiguousBacking, KindUnsupported, HeaderSecret,
 	},
 	ClassRuntime: {
 		ClusterFrozen, MeshUnreadable, GatewayNotReady, TargetMissing, SubsetEmpty, NoEndpoints, WithdrawalHeld, SecretRefused, CredentialNotRenewed,
-		CertificateFailed, RootExpires, CertificateOverdue, ObjectUnreadable, StatusDiffers, WriteFailed, ClusterAwaited, ForeignObject, NotServed, Drifted,
+		CertificateFailed, RootExpires, CertificateOverdue, ObjectUnreadable, StatusDiffers, WriteFailed, ClusterAwaited, ForeignObject, NotServed, Drifted, LogsMissing,
 	},
 	ClassInformative: {
 		MeshVersionUnknown, ServiceWithoutMesh, ProxyMissing, AmbientClosed, WaypointUnusable, PortsDiffer, ControlPlaneIgnored, ControlPlaneMissing, NameCollision, GatewayIgnored,

@@ -63,6 +63,10 @@ const (
 	HandWritten Code = "HandWritten"
 	// HostsHidden: an object that a user wrote keeps callers from knowing services of other meshes.
 	HostsHidden Code = "HostsHidden"
+	// HeaderSecret: an AccessLogRecord asks for a header that may have a secret.
+	HeaderSecret Code = "HeaderSecret"
+	// LogsMissing: no proxy of workloads that an AccessLogRecord selects sends its log.
+	LogsMissing Code = "LogsMissing"
 	// LimitsNothing: a ServiceDependency leaves proxies configured with every
 	// service.
 	LimitsNothing Code = "LimitsNothing"

@@ -8,6 +8,7 @@ import (
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	observabilityv1 "github.com/meshctl/meshctl/engine/api/observability/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 )
 
@@ -30,6 +31,8 @@ func ConditionsIn(status any) []metav1.Condition {
 	case *enterprisev1beta1.VirtualDestinationStatus:
 		return s.Conditions
 	case *enterprisev1beta1.ServiceDependencyStatus:
+		return s.Conditions
+	case *observabilityv1.AccessLogRecordStatus:
 		return s.Conditions
 	}
 	return nil

@@ -36,6 +36,8 @@ type Input struct {
 	// Gone are the names of stored Meshes whose control plane was not there for long enough
 	// to be gone for good, ascending.
 	Gone []string
+	// Logging is which proxies send their access log; nil where nobody takes it, so that what the statuses say last stays.
+	Logging *Logging
 	// RefuseIntersecting makes it an error, not a warning, that hand-written objects
 	// of the owner of a service or of a mesh intersect with a policy.
 	RefuseIntersecting bool

@@ -49,6 +49,7 @@ func Issues(in *snapshot.Input, discovered []*snapshot.Discovered, plan *snapsho
 	for _, f := range in.Failures {
 		out = append(out, FailureIssue(f))
 	}
+	out = append(out, accessLogIssues(in, plan)...)
 	out = append(out, ineffective(in.Management, inUse(dialects, plan.Meshes))...)
 	slices.SortFunc(out, snapshot.Issue.Compare)
 	return out
@@ -97,9 +98,6 @@ func ineffective(m *snapshot.Management, dialects []*snapshot.Dialect) []snapsho
 	}
 	for _, o := range m.WasmDeployments {
 		add(snapshot.WasmDeployment, o)
-	}
-	for _, o := range m.AccessLogRecords {
-		add(snapshot.AccessLogRecord, o)
 	}
 	return append(out, ineffectiveRoles(m)...)
 }

@@ -29,6 +29,7 @@ type Writer struct {
 	settings      settingsStatuses
 	clusters      clusterStatuses
 	dependencies  dependencyStatuses
+	accessLogs    accessLogStatuses
 	all           snapshot.List[*snapshot.Status]
 }
 
@@ -109,11 +110,12 @@ func (w *Writer) Write(in *snapshot.Input, plan *snapshot.Plan, dialects []*snap
 
 	changed = w.dependencies.update(in, plan, failures) || changed
 	changed = w.clusters.update(in) || changed
+	changed = w.accessLogs.update(in, plan, failures) || changed
 	if changed = w.settings.update(in.Management, inUse(dialects, plan.Meshes)) || changed; changed {
 		// Kinds come in the order of their numbers.
 		w.all = snapshot.Concat(w.meshes.Values, snapshot.ListOf(w.dependencies.workloads), w.destinations.Values,
 			snapshot.ListOf(w.clusters.made), snapshot.ListOf(w.settings.statuses),
-			snapshot.ListOf(w.virtualMeshes), w.policies.Values, w.virtuals.Values, w.dependencies.verdicts.Values)
+			snapshot.ListOf(w.virtualMeshes), w.policies.Values, w.virtuals.Values, w.dependencies.verdicts.Values, snapshot.ListOf(w.accessLogs.made))
 	}
 	return w.all
 }

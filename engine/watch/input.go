@@ -43,7 +43,7 @@ func (s *Source) Input() *snapshot.Input {
 		return cache.last
 	}
 	next := &snapshot.Input{
-		Management: s.managementView(), Roots: s.roots, RefuseIntersecting: s.options.RefuseIntersecting, Version: s.options.Version,
+		Management: s.managementView(), Roots: s.roots, Logging: s.logging, RefuseIntersecting: s.options.RefuseIntersecting, Version: s.options.Version,
 	}
 	if s.options.Statuses {
 		next.RefuseIntersecting = next.Management.Server().DisallowIntersectingConfig
@@ -59,7 +59,7 @@ func (s *Source) Input() *snapshot.Input {
 			next.Failures = last.Failures
 		}
 		if last.Management == next.Management && snapshot.SameSlice(last.Clusters, next.Clusters) && snapshot.SameSlice(last.Failures, next.Failures) &&
-			snapshot.SameSlice(last.Roots, next.Roots) {
+			snapshot.SameSlice(last.Roots, next.Roots) && last.Logging == next.Logging {
 			return last
 		}
 	}

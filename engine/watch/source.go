@@ -83,6 +83,7 @@ type Source struct {
 	clusters map[string]registered
 	failures []snapshot.Failure
 	roots    []*snapshot.VirtualMeshRoots
+	logging  *snapshot.Logging
 	input    inputCache
 }
 

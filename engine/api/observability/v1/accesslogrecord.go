@@ -81,14 +81,22 @@ const (
 type AccessLogRecordStatus struct {
 	// ObservedGeneration is the generation of the spec that this status is about.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// State of the record.
+	// State is ACCEPTED once proxies of selected workloads were seen to send their log, and PENDING before.
 	State commonv1.ApprovalState `json:"state,omitempty"`
 	// Errors are the reasons why it is not accepted, and what to do about each.
 	Errors []string `json:"errors,omitempty"`
 	// Warnings are what a mesh cannot express, or what has no effect.
 	Warnings []string `json:"warnings,omitempty"`
-	// Workloads are the selected Workloads.
+	// Workloads are the selected Workloads; counts has how many there are if these are too many to be listed.
 	Workloads []commonv1.ObjectRef `json:"workloads,omitempty"`
+	// Counts are the whole numbers of what is listed above. Not part of Gloo Mesh 1.x.
+	Counts *commonv1.Counts `json:"counts,omitempty"`
+	// Conditions say the same in the words that all tools know: Ready, Accepted and InForce always; Reconciling and Stalled if they are
+	// True. Not part of Gloo Mesh 1.x.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // AccessLogRecordList is a list of AccessLogRecords.

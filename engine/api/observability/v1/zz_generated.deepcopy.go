@@ -7,6 +7,7 @@ package v1
 import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -160,6 +161,18 @@ func (in *AccessLogRecordStatus) DeepCopyInto(out *AccessLogRecordStatus) {
 		in, out := &in.Workloads, &out.Workloads
 		*out = make([]commonv1.ObjectRef, len(*in))
 		copy(*out, *in)
+	}
+	if in.Counts != nil {
+		in, out := &in.Counts, &out.Counts
+		*out = new(commonv1.Counts)
+		**out = **in
+	}
+	if in.Conditions != nil {
+		in, out := &in.Conditions, &out.Conditions
+		*out = make([]metav1.Condition, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
 	}
 }
 
