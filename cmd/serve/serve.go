@@ -146,6 +146,7 @@ func serveRun(ctx context.Context, opts *Options) error {
 		{Name: "telemetry", Run: func(ctx context.Context, t serve.LeaderContext) error {
 			return proxies.Run(ctx, telemetry.Options{
 				State: t.State, Clusters: t.Clusters, Secret: secretOf(t.Management, t.Namespace), Metrics: t.Metrics, Log: t.Log,
+				Logging: t.SetLogging,
 			})
 		}},
 	}
@@ -157,7 +158,7 @@ func serveRun(ctx context.Context, opts *Options) error {
 		Management: config, Namespace: opts.Namespace, MetricsBind: opts.MetricsBind, DebugBind: opts.DebugBind,
 		LeaderElect: opts.LeaderElect, LeaseDuration: opts.LeaseDuration, RefuseIntersecting: opts.DisallowIntersecting,
 		Log: log, UserAgent: "meshctl/" + opts.Version, Version: opts.Version,
-		Pages:     map[string]http.Handler{telemetry.Path: &proxies},
+		Pages:     map[string]http.Handler{telemetry.Path: &proxies, telemetry.LogsPath: telemetry.LogsPage{Of: &proxies}},
 		Runnables: runnables,
 	})
 }

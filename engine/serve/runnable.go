@@ -49,6 +49,8 @@ type LeaderContext struct {
 	// SetRoots sets the roots in the Input. They stay until they are set again, also while
 	// the Runnable is not running.
 	SetRoots func([]*snapshot.VirtualMeshRoots)
+	// SetLogging sets which proxies send their access log, in the Input; it stays as well.
+	SetLogging func(*snapshot.Logging)
 }
 
 // runnables are the Runnables of one term of this process as the leader.
@@ -80,7 +82,7 @@ func newRunnables(o Options, id string, w *worker) *runnables {
 	c.term = LeaderContext{
 		Management: o.Management, Namespace: o.Namespace, PlaneID: id, Log: o.Log,
 		State:    func() *snapshot.State { return w.loop.state.Load() },
-		Clusters: c.connections, SetRoots: w.clusters.Source.SetRoots,
+		Clusters: c.connections, SetRoots: w.clusters.Source.SetRoots, SetLogging: w.clusters.Source.SetLogging,
 	}
 	return c
 }

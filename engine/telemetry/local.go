@@ -45,6 +45,9 @@ type LocalOptions struct {
 // Local reads the proxies of the cluster that it runs in, while somebody wants it, at the addresses of their pods. Each reading waits to be
 // sent until there is another one of the same proxy. Of a proxy that is not sent, only the last reading is kept.
 type Local struct {
+	// Logs are what proxies log, which comes in with traffic.Push.
+	Logs *Logs
+
 	options LocalOptions
 	signal  chan struct{}
 	wake    chan struct{}
@@ -81,8 +84,10 @@ func NewLocal(o LocalOptions) *Local {
 	if o.get == nil {
 		o.get = kube.GetFromAddress
 	}
+	signal := make(chan struct{}, 1)
 	return &Local{
-		options: o, signal: make(chan struct{}, 1), wake: make(chan struct{}, 1), waiting: map[traffic.Proxy]*kept{}, counts: map[traffic.Proxy]bool{},
+		Logs:    newLogs(o.Cluster, signal),
+		options: o, signal: signal, wake: make(chan struct{}, 1), waiting: map[traffic.Proxy]*kept{}, counts: map[traffic.Proxy]bool{},
 		wanted: traffic.Off, changed: make(chan struct{}), heard: map[traffic.Proxy]time.Time{},
 	}
 }

@@ -123,13 +123,14 @@ func (p *Push) listen(ctx context.Context, changed <-chan struct{}) error {
 func (p *Push) serve(ctx context.Context, listener net.Listener) error {
 	config := demanding(p.options.TLS)
 	server := grpc.NewServer(
-		grpc.Creds(credentials.NewTLS(config)), grpc.ForceServerCodecV2(pushCodec{}), grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(maxStreams),
+		grpc.Creds(credentials.NewTLS(config)), grpc.ForceServerCodecV2(doorCodec{}), grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(maxStreams),
 		grpc.ConnectionTimeout(10*time.Second), grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
 	)
 	server.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "envoy.service.metrics.v3.MetricsService", HandlerType: (*any)(nil), Metadata: "envoy/service/metrics/v3/metrics_service.proto",
 		Streams: []grpc.StreamDesc{{StreamName: "StreamMetrics", ClientStreams: true, Handler: func(_ any, in grpc.ServerStream) error { return p.stream(in) }}},
 	}, p)
+	registerLogs(server, p)
 	stop := context.AfterFunc(ctx, server.Stop)
 	defer stop()
 	err := server.Serve(listener)

@@ -43,7 +43,7 @@ type right struct {
 }
 
 func newTerm(o Options, now time.Time) *term {
-	o.every = cmp.Or(o.every, traffic.Point)
+	o.every, o.learns = cmp.Or(o.every, traffic.Point), cmp.Or(o.learns, learns)
 	if o.get == nil {
 		o.get = kube.GetFromPod
 	}
@@ -56,6 +56,7 @@ func newTerm(o Options, now time.Time) *term {
 		o.account = kube.Account
 	}
 	return &term{
+		logs:    newLogbook(now, o.Logging),
 		Options: o, book: traffic.NewBook(now), ring: traffic.NewRing(now, traffic.MaxEdges),
 		status: map[traffic.Proxy]traffic.Status{}, rights: map[string]right{}, entrances: map[string]traffic.Entrance{}, changed: map[string]time.Time{},
 		pods: map[traffic.Proxy]*traffic.Pod{}, heard: map[traffic.Proxy]time.Time{}, agents: map[string]*fromAgent{},
@@ -90,6 +91,7 @@ func (t *term) round(ctx context.Context, state *snapshot.State) {
 		byCluster[pod.Proxy.Cluster] = append(byCluster[pod.Proxy.Cluster], pod)
 	}
 	t.begin(time.Now(), state, survey.Entrances, byCluster)
+	t.logs.report(time.Now(), t.podsNow(), t.learns)
 	configs := t.Clusters()
 	var clusters sync.WaitGroup
 	defer clusters.Wait()

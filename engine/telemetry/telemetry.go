@@ -38,10 +38,14 @@ type Options struct {
 	// Clusters are the connections to the registered clusters whose API server is dialled, by name.
 	Clusters func() map[string]*rest.Config
 	// Secret are the contents of a Secret in the namespace of the management plane; it is needed for a Prometheus that names one.
-	Secret  func(ctx context.Context, name string) (map[string][]byte, error)
+	Secret func(ctx context.Context, name string) (map[string][]byte, error)
+	// Logging sets which proxies send their access log, for the next translation; nil if nobody wants to know.
+	Logging func(*snapshot.Logging)
 	Metrics prometheus.Registerer
 	Log     *slog.Logger
 
+	// learns replaces the constant, in tests.
+	learns time.Duration
 	// every is the time between two readings of a proxy; the default if zero.
 	every time.Duration
 	// get, allowed and account replace what asks API servers, in tests of what follows from their answers.
@@ -56,6 +60,7 @@ type term struct {
 	reads *prometheus.CounterVec
 	// lost counts readings of agents that did not arrive, or were not taken.
 	lost *prometheus.CounterVec
+	logs *logbook
 
 	mu     sync.Mutex // guards what follows
 	book   *traffic.Book
@@ -89,6 +94,9 @@ func (t *Telemetry) Run(ctx context.Context, o Options) error {
 	t.current.Store(now)
 	defer t.current.Store(nil)
 	now.run(ctx)
+	if o.Logging != nil {
+		o.Logging(nil) // another instance knows, or nobody
+	}
 	return nil
 }
 

@@ -73,16 +73,27 @@ func (a *Agent) telling(ctx context.Context) error {
 	if err := a.obey(first.GetHello()); err != nil {
 		return err
 	}
-	a.readings.Want(doorOf(first))
+	want := func(w *relayv1.Wanted) {
+		a.readings.Want(doorOf(w))
+		if w.GetRecorded() {
+			a.readings.Logs.Want(relay.WantedLogsOf(w.GetRecords()))
+		}
+	}
+	want(first)
+	a.readings.Logs.Begin()
 	counted := a.meters.telemetry.Begin()
 	return stream[relayv1.Telling, relayv1.Wanted]{
-		receive: pump.Receiving(counted, in.Recv), take: func(w *relayv1.Wanted) error { a.readings.Want(doorOf(w)); return nil },
+		receive: pump.Receiving(counted, in.Recv), take: func(w *relayv1.Wanted) error { want(w); return nil },
 		out: pump.Out[*relayv1.Telling]{
 			Send: pump.Sending(counted, in.Send), Signal: a.readings.Signal(),
 			Next: func() (*relayv1.Telling, bool) {
 				s, more := a.readings.Next()
 				if !more {
-					return nil, false
+					logs, more := a.readings.Logs.Next()
+					if !more {
+						return nil, false
+					}
+					return &relayv1.Telling{Logged: relay.LoggedOf(logs), Dropped: a.readings.Dropped()}, true
 				}
 				return &relayv1.Telling{Reading: relay.ReadingOf(s), Dropped: a.readings.Dropped()}, true
 			},

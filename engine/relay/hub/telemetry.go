@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"reflect"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -22,6 +23,10 @@ type Readings interface {
 	Take(cluster string, s *telemetry.Sent)
 	// Dropped notes how many readings a process of an agent has dropped.
 	Dropped(cluster, incarnation string, dropped uint64)
+	// Records are the AccessLogRecords of which the agent of a cluster has to know.
+	Records(cluster string) []telemetry.LogRecord
+	// TakeLogs takes what a process of an agent says of the log of one proxy of its cluster.
+	TakeLogs(cluster, incarnation string, s *telemetry.SentLogs)
 }
 
 // telling is the stream of Telemetry of a cluster.
@@ -64,9 +69,13 @@ func (h *Hub) Telemetry(in grpc.BidiStreamingServer[relayv1.Telling, relayv1.Wan
 	if readings == nil {
 		return status.Error(codes.Unimplemented, "this hub takes no readings of proxies")
 	}
+	var told []telemetry.LogRecord
 	wanted := func(w *relayv1.Wanted) *relayv1.Wanted {
 		door := readings.Wanted(name)
 		w.Wanted, w.Pushed = door == traffic.Agent, door == traffic.Push
+		if records := readings.Records(name); w.GetHello() != nil || !reflect.DeepEqual(told, records) {
+			told, w.Recorded, w.Records = records, true, relay.LogRecordsOf(records)
+		}
 		return w
 	}
 	if err := in.Send(wanted(&relayv1.Wanted{Hello: h.hello()})); err != nil {
@@ -79,6 +88,9 @@ func (h *Hub) Telemetry(in grpc.BidiStreamingServer[relayv1.Telling, relayv1.Wan
 			readings.Dropped(name, who.incarnation, frame.GetDropped())
 			if r := frame.GetReading(); r != nil {
 				readings.Take(name, relay.SentOf(r))
+			}
+			if logged := frame.GetLogged(); logged != nil {
+				readings.TakeLogs(name, who.incarnation, relay.SentLogsOf(logged))
 			}
 		})
 		return nil

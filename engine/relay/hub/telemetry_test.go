@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/meshctl/meshctl/demo/waittest"
+	observabilityv1 "github.com/meshctl/meshctl/engine/api/observability/v1"
 	"github.com/meshctl/meshctl/engine/relay"
 	"github.com/meshctl/meshctl/engine/relay/relayv1"
 	"github.com/meshctl/meshctl/engine/telemetry"
@@ -22,6 +23,7 @@ import (
 type ledger struct {
 	mu      sync.Mutex
 	taken   []traffic.Proxy
+	logs    []telemetry.SentLogs
 	dropped map[string]uint64
 	hold    chan struct{}
 }
@@ -129,4 +131,15 @@ func TestReadingsDelayNothing(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("the readings are not taken any more")
 	}
+}
+
+func (l *ledger) Records(cluster string) []telemetry.LogRecord {
+	return []telemetry.LogRecord{{Name: "of." + cluster, Spec: &observabilityv1.AccessLogRecordSpec{}}}
+}
+
+func (l *ledger) TakeLogs(cluster, _ string, s *telemetry.SentLogs) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.Proxy.Cluster = cluster
+	l.logs = append(l.logs, *s)
 }

@@ -2366,7 +2366,9 @@ type Telling struct {
 	Beat    *Beat                  `protobuf:"bytes,2,opt,name=beat,proto3" json:"beat,omitempty"`
 	Reading *Reading               `protobuf:"bytes,3,opt,name=reading,proto3" json:"reading,omitempty"`
 	// How many readings were not sent since the agent started, as others were read before they could be.
-	Dropped       uint64 `protobuf:"varint,4,opt,name=dropped,proto3" json:"dropped,omitempty"`
+	Dropped uint64 `protobuf:"varint,4,opt,name=dropped,proto3" json:"dropped,omitempty"`
+	// Requests that a proxy logged. Agents of earlier versions send none.
+	Logged        *Logged `protobuf:"bytes,5,opt,name=logged,proto3" json:"logged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2429,6 +2431,94 @@ func (x *Telling) GetDropped() uint64 {
 	return 0
 }
 
+func (x *Telling) GetLogged() *Logged {
+	if x != nil {
+		return x.Logged
+	}
+	return nil
+}
+
+// Logged is what the proxy of one pod logs. Nothing is sent again; what a hub that begins to lead has to know is sent at the start of a stream.
+type Logged struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The pod whose certificate and address the proxy has, and when that was created, in seconds since 1970.
+	Pod     *Name `protobuf:"bytes,1,opt,name=pod,proto3" json:"pod,omitempty"`
+	Created int64 `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
+	// It sends its log now.
+	Open bool `protobuf:"varint,3,opt,name=open,proto3" json:"open,omitempty"`
+	// Requests that an AccessLogRecord wants, each as JSON.
+	Entries [][]byte `protobuf:"bytes,4,rep,name=entries,proto3" json:"entries,omitempty"`
+	// How many that are wanted were not sent since the agent started.
+	Dropped       uint64 `protobuf:"varint,5,opt,name=dropped,proto3" json:"dropped,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Logged) Reset() {
+	*x = Logged{}
+	mi := &file_relay_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Logged) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Logged) ProtoMessage() {}
+
+func (x *Logged) ProtoReflect() protoreflect.Message {
+	mi := &file_relay_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Logged.ProtoReflect.Descriptor instead.
+func (*Logged) Descriptor() ([]byte, []int) {
+	return file_relay_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *Logged) GetPod() *Name {
+	if x != nil {
+		return x.Pod
+	}
+	return nil
+}
+
+func (x *Logged) GetCreated() int64 {
+	if x != nil {
+		return x.Created
+	}
+	return 0
+}
+
+func (x *Logged) GetOpen() bool {
+	if x != nil {
+		return x.Open
+	}
+	return false
+}
+
+func (x *Logged) GetEntries() [][]byte {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+func (x *Logged) GetDropped() uint64 {
+	if x != nil {
+		return x.Dropped
+	}
+	return 0
+}
+
 // Reading is what one proxy said at one time, since it started.
 type Reading struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2460,7 +2550,7 @@ type Reading struct {
 
 func (x *Reading) Reset() {
 	*x = Reading{}
-	mi := &file_relay_proto_msgTypes[30]
+	mi := &file_relay_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2472,7 +2562,7 @@ func (x *Reading) String() string {
 func (*Reading) ProtoMessage() {}
 
 func (x *Reading) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[30]
+	mi := &file_relay_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2485,7 +2575,7 @@ func (x *Reading) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reading.ProtoReflect.Descriptor instead.
 func (*Reading) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{30}
+	return file_relay_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Reading) GetPod() *Name {
@@ -2605,7 +2695,7 @@ type Counted struct {
 
 func (x *Counted) Reset() {
 	*x = Counted{}
-	mi := &file_relay_proto_msgTypes[31]
+	mi := &file_relay_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2617,7 +2707,7 @@ func (x *Counted) String() string {
 func (*Counted) ProtoMessage() {}
 
 func (x *Counted) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[31]
+	mi := &file_relay_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2630,7 +2720,7 @@ func (x *Counted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counted.ProtoReflect.Descriptor instead.
 func (*Counted) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{31}
+	return file_relay_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Counted) GetServes() bool {
@@ -2690,14 +2780,18 @@ type Wanted struct {
 	// The agent is to read its proxies.
 	Wanted bool `protobuf:"varint,3,opt,name=wanted,proto3" json:"wanted,omitempty"`
 	// The agent is to take what its proxies send by themselves, and not to read them: wanted is false then. Agents of earlier versions do neither.
-	Pushed        bool `protobuf:"varint,4,opt,name=pushed,proto3" json:"pushed,omitempty"`
+	Pushed bool `protobuf:"varint,4,opt,name=pushed,proto3" json:"pushed,omitempty"`
+	// Which requests it is to send, of those that proxies log.
+	Records []*LogRecord `protobuf:"bytes,5,rep,name=records,proto3" json:"records,omitempty"`
+	// The records are all that there are; else, they are as they were said last on this stream.
+	Recorded      bool `protobuf:"varint,6,opt,name=recorded,proto3" json:"recorded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Wanted) Reset() {
 	*x = Wanted{}
-	mi := &file_relay_proto_msgTypes[32]
+	mi := &file_relay_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2709,7 +2803,7 @@ func (x *Wanted) String() string {
 func (*Wanted) ProtoMessage() {}
 
 func (x *Wanted) ProtoReflect() protoreflect.Message {
-	mi := &file_relay_proto_msgTypes[32]
+	mi := &file_relay_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2722,7 +2816,7 @@ func (x *Wanted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wanted.ProtoReflect.Descriptor instead.
 func (*Wanted) Descriptor() ([]byte, []int) {
-	return file_relay_proto_rawDescGZIP(), []int{32}
+	return file_relay_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Wanted) GetHello() *Hello {
@@ -2751,6 +2845,74 @@ func (x *Wanted) GetPushed() bool {
 		return x.Pushed
 	}
 	return false
+}
+
+func (x *Wanted) GetRecords() []*LogRecord {
+	if x != nil {
+		return x.Records
+	}
+	return nil
+}
+
+func (x *Wanted) GetRecorded() bool {
+	if x != nil {
+		return x.Recorded
+	}
+	return false
+}
+
+// LogRecord is an AccessLogRecord, as far as it is about the agent's cluster.
+type LogRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  *Name                  `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Its spec, as JSON.
+	Spec          []byte `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogRecord) Reset() {
+	*x = LogRecord{}
+	mi := &file_relay_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogRecord) ProtoMessage() {}
+
+func (x *LogRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_relay_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogRecord.ProtoReflect.Descriptor instead.
+func (*LogRecord) Descriptor() ([]byte, []int) {
+	return file_relay_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *LogRecord) GetName() *Name {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+func (x *LogRecord) GetSpec() []byte {
+	if x != nil {
+		return x.Spec
+	}
+	return nil
 }
 
 var File_relay_proto protoreflect.FileDescriptor
@@ -2928,12 +3090,19 @@ const file_relay_proto_rawDesc = "" +
 	"retryAfter\x12\x1a\n" +
 	"\bwarnings\x18\a \x03(\tR\bwarnings\x12\x14\n" +
 	"\x05error\x18\b \x01(\tR\x05error\x12*\n" +
-	"\x04beat\x18\t \x01(\v2\x16.meshctl.relay.v1.BeatR\x04beat\"\xb3\x01\n" +
+	"\x04beat\x18\t \x01(\v2\x16.meshctl.relay.v1.BeatR\x04beat\"\xe5\x01\n" +
 	"\aTelling\x12-\n" +
 	"\x05hello\x18\x01 \x01(\v2\x17.meshctl.relay.v1.HelloR\x05hello\x12*\n" +
 	"\x04beat\x18\x02 \x01(\v2\x16.meshctl.relay.v1.BeatR\x04beat\x123\n" +
 	"\areading\x18\x03 \x01(\v2\x19.meshctl.relay.v1.ReadingR\areading\x12\x18\n" +
-	"\adropped\x18\x04 \x01(\x04R\adropped\"\xf1\x03\n" +
+	"\adropped\x18\x04 \x01(\x04R\adropped\x120\n" +
+	"\x06logged\x18\x05 \x01(\v2\x18.meshctl.relay.v1.LoggedR\x06logged\"\x94\x01\n" +
+	"\x06Logged\x12(\n" +
+	"\x03pod\x18\x01 \x01(\v2\x16.meshctl.relay.v1.NameR\x03pod\x12\x18\n" +
+	"\acreated\x18\x02 \x01(\x03R\acreated\x12\x12\n" +
+	"\x04open\x18\x03 \x01(\bR\x04open\x12\x18\n" +
+	"\aentries\x18\x04 \x03(\fR\aentries\x12\x18\n" +
+	"\adropped\x18\x05 \x01(\x04R\adropped\"\xf1\x03\n" +
 	"\aReading\x12(\n" +
 	"\x03pod\x18\x01 \x01(\v2\x16.meshctl.relay.v1.NameR\x03pod\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\x03R\acreated\x12)\n" +
@@ -2959,12 +3128,17 @@ const file_relay_proto_rawDesc = "" +
 	"\x06subset\x18\x04 \x01(\tR\x06subset\x12\x1a\n" +
 	"\bmeasures\x18\x05 \x03(\rR\bmeasures\x12\x16\n" +
 	"\x06values\x18\x06 \x03(\x04R\x06values\x12\x18\n" +
-	"\alatency\x18\a \x03(\x04R\alatency\"\x93\x01\n" +
+	"\alatency\x18\a \x03(\x04R\alatency\"\xe6\x01\n" +
 	"\x06Wanted\x12-\n" +
 	"\x05hello\x18\x01 \x01(\v2\x17.meshctl.relay.v1.HelloR\x05hello\x12*\n" +
 	"\x04beat\x18\x02 \x01(\v2\x16.meshctl.relay.v1.BeatR\x04beat\x12\x16\n" +
 	"\x06wanted\x18\x03 \x01(\bR\x06wanted\x12\x16\n" +
-	"\x06pushed\x18\x04 \x01(\bR\x06pushed2\xa8\x03\n" +
+	"\x06pushed\x18\x04 \x01(\bR\x06pushed\x125\n" +
+	"\arecords\x18\x05 \x03(\v2\x1b.meshctl.relay.v1.LogRecordR\arecords\x12\x1a\n" +
+	"\brecorded\x18\x06 \x01(\bR\brecorded\"K\n" +
+	"\tLogRecord\x12*\n" +
+	"\x04name\x18\x01 \x01(\v2\x16.meshctl.relay.v1.NameR\x04name\x12\x12\n" +
+	"\x04spec\x18\x02 \x01(\fR\x04spec2\xa8\x03\n" +
 	"\x05Relay\x12H\n" +
 	"\x06Enroll\x12\x1f.meshctl.relay.v1.EnrollRequest\x1a\x1d.meshctl.relay.v1.Certificate\x12F\n" +
 	"\x05Renew\x12\x1e.meshctl.relay.v1.RenewRequest\x1a\x1d.meshctl.relay.v1.Certificate\x12@\n" +
@@ -2986,7 +3160,7 @@ func file_relay_proto_rawDescGZIP() []byte {
 }
 
 var file_relay_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_relay_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_relay_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_relay_proto_goTypes = []any{
 	(Written_Owner)(0),    // 0: meshctl.relay.v1.Written.Owner
 	(*EnrollRequest)(nil), // 1: meshctl.relay.v1.EnrollRequest
@@ -3019,9 +3193,11 @@ var file_relay_proto_goTypes = []any{
 	(*Request)(nil),       // 28: meshctl.relay.v1.Request
 	(*Answer)(nil),        // 29: meshctl.relay.v1.Answer
 	(*Telling)(nil),       // 30: meshctl.relay.v1.Telling
-	(*Reading)(nil),       // 31: meshctl.relay.v1.Reading
-	(*Counted)(nil),       // 32: meshctl.relay.v1.Counted
-	(*Wanted)(nil),        // 33: meshctl.relay.v1.Wanted
+	(*Logged)(nil),        // 31: meshctl.relay.v1.Logged
+	(*Reading)(nil),       // 32: meshctl.relay.v1.Reading
+	(*Counted)(nil),       // 33: meshctl.relay.v1.Counted
+	(*Wanted)(nil),        // 34: meshctl.relay.v1.Wanted
+	(*LogRecord)(nil),     // 35: meshctl.relay.v1.LogRecord
 }
 var file_relay_proto_depIdxs = []int32{
 	4,  // 0: meshctl.relay.v1.Data.hello:type_name -> meshctl.relay.v1.Hello
@@ -3060,30 +3236,34 @@ var file_relay_proto_depIdxs = []int32{
 	25, // 33: meshctl.relay.v1.Answer.beat:type_name -> meshctl.relay.v1.Beat
 	4,  // 34: meshctl.relay.v1.Telling.hello:type_name -> meshctl.relay.v1.Hello
 	25, // 35: meshctl.relay.v1.Telling.beat:type_name -> meshctl.relay.v1.Beat
-	31, // 36: meshctl.relay.v1.Telling.reading:type_name -> meshctl.relay.v1.Reading
-	5,  // 37: meshctl.relay.v1.Reading.pod:type_name -> meshctl.relay.v1.Name
-	32, // 38: meshctl.relay.v1.Reading.clusters:type_name -> meshctl.relay.v1.Counted
-	32, // 39: meshctl.relay.v1.Reading.owned:type_name -> meshctl.relay.v1.Counted
-	32, // 40: meshctl.relay.v1.Reading.both:type_name -> meshctl.relay.v1.Counted
-	4,  // 41: meshctl.relay.v1.Wanted.hello:type_name -> meshctl.relay.v1.Hello
-	25, // 42: meshctl.relay.v1.Wanted.beat:type_name -> meshctl.relay.v1.Beat
-	1,  // 43: meshctl.relay.v1.Relay.Enroll:input_type -> meshctl.relay.v1.EnrollRequest
-	2,  // 44: meshctl.relay.v1.Relay.Renew:input_type -> meshctl.relay.v1.RenewRequest
-	6,  // 45: meshctl.relay.v1.Relay.Report:input_type -> meshctl.relay.v1.Data
-	18, // 46: meshctl.relay.v1.Relay.Desire:input_type -> meshctl.relay.v1.Feedback
-	29, // 47: meshctl.relay.v1.Relay.Exchange:input_type -> meshctl.relay.v1.Answer
-	30, // 48: meshctl.relay.v1.Relay.Telemetry:input_type -> meshctl.relay.v1.Telling
-	3,  // 49: meshctl.relay.v1.Relay.Enroll:output_type -> meshctl.relay.v1.Certificate
-	3,  // 50: meshctl.relay.v1.Relay.Renew:output_type -> meshctl.relay.v1.Certificate
-	18, // 51: meshctl.relay.v1.Relay.Report:output_type -> meshctl.relay.v1.Feedback
-	6,  // 52: meshctl.relay.v1.Relay.Desire:output_type -> meshctl.relay.v1.Data
-	28, // 53: meshctl.relay.v1.Relay.Exchange:output_type -> meshctl.relay.v1.Request
-	33, // 54: meshctl.relay.v1.Relay.Telemetry:output_type -> meshctl.relay.v1.Wanted
-	49, // [49:55] is the sub-list for method output_type
-	43, // [43:49] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	32, // 36: meshctl.relay.v1.Telling.reading:type_name -> meshctl.relay.v1.Reading
+	31, // 37: meshctl.relay.v1.Telling.logged:type_name -> meshctl.relay.v1.Logged
+	5,  // 38: meshctl.relay.v1.Logged.pod:type_name -> meshctl.relay.v1.Name
+	5,  // 39: meshctl.relay.v1.Reading.pod:type_name -> meshctl.relay.v1.Name
+	33, // 40: meshctl.relay.v1.Reading.clusters:type_name -> meshctl.relay.v1.Counted
+	33, // 41: meshctl.relay.v1.Reading.owned:type_name -> meshctl.relay.v1.Counted
+	33, // 42: meshctl.relay.v1.Reading.both:type_name -> meshctl.relay.v1.Counted
+	4,  // 43: meshctl.relay.v1.Wanted.hello:type_name -> meshctl.relay.v1.Hello
+	25, // 44: meshctl.relay.v1.Wanted.beat:type_name -> meshctl.relay.v1.Beat
+	35, // 45: meshctl.relay.v1.Wanted.records:type_name -> meshctl.relay.v1.LogRecord
+	5,  // 46: meshctl.relay.v1.LogRecord.name:type_name -> meshctl.relay.v1.Name
+	1,  // 47: meshctl.relay.v1.Relay.Enroll:input_type -> meshctl.relay.v1.EnrollRequest
+	2,  // 48: meshctl.relay.v1.Relay.Renew:input_type -> meshctl.relay.v1.RenewRequest
+	6,  // 49: meshctl.relay.v1.Relay.Report:input_type -> meshctl.relay.v1.Data
+	18, // 50: meshctl.relay.v1.Relay.Desire:input_type -> meshctl.relay.v1.Feedback
+	29, // 51: meshctl.relay.v1.Relay.Exchange:input_type -> meshctl.relay.v1.Answer
+	30, // 52: meshctl.relay.v1.Relay.Telemetry:input_type -> meshctl.relay.v1.Telling
+	3,  // 53: meshctl.relay.v1.Relay.Enroll:output_type -> meshctl.relay.v1.Certificate
+	3,  // 54: meshctl.relay.v1.Relay.Renew:output_type -> meshctl.relay.v1.Certificate
+	18, // 55: meshctl.relay.v1.Relay.Report:output_type -> meshctl.relay.v1.Feedback
+	6,  // 56: meshctl.relay.v1.Relay.Desire:output_type -> meshctl.relay.v1.Data
+	28, // 57: meshctl.relay.v1.Relay.Exchange:output_type -> meshctl.relay.v1.Request
+	34, // 58: meshctl.relay.v1.Relay.Telemetry:output_type -> meshctl.relay.v1.Wanted
+	53, // [53:59] is the sub-list for method output_type
+	47, // [47:53] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_relay_proto_init() }
@@ -3111,14 +3291,14 @@ func file_relay_proto_init() {
 		(*Feedback_Goodbye)(nil),
 		(*Feedback_HeldAll)(nil),
 	}
-	file_relay_proto_msgTypes[30].OneofWrappers = []any{}
+	file_relay_proto_msgTypes[31].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_relay_proto_rawDesc), len(file_relay_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   33,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,150 @@
+package telemetry
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/engine/accesslog"
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+	"github.com/meshctl/meshctl/engine/traffic"
+)
+
+// loggingPod is pod web-1 of a workload of west, whose door is push.
+func loggingPod() *traffic.Pod {
+	w := &discoveryv1.Workload{}
+	w.Name, w.Namespace = "web-shop-west", "gloo-mesh"
+	w.Spec.Kubernetes = &discoveryv1.KubernetesWorkload{Controller: commonv1.ClusterObjectRef{Name: "web", Namespace: "shop", ClusterName: "west"}}
+	proxy := traffic.Proxy{Cluster: "west", Namespace: "shop", Pod: "web-1"}
+	return &traffic.Pod{Proxy: proxy, Workload: w, Door: traffic.Push, Stats: istioStats()}
+}
+
+// sentLogs are the entries of a real Envoy, as an agent sends them: of anybody, whatever they say.
+func sentLogs(t *testing.T) []*accesslog.Entry {
+	t.Helper()
+	m, err := accesslog.Read(recordedLog(t))
+	require.NoError(t, err)
+	var out []*accesslog.Entry
+	for i := range m.HTTP {
+		m.HTTP[i].Common.PeerIdentity = "spiffe://cluster.local/ns/front/sa/checkout"
+		out = append(out, &accesslog.Entry{
+			WorkloadRef: commonv1.ClusterObjectRef{Name: "bank", Namespace: "other", ClusterName: "east"}, Pod: "bank-1", From: "me", To: "you", Records: []string{"\x1b[2Jall.gloo-mesh"}, HTTP: m.HTTP[i],
+		})
+	}
+	return out
+}
+
+// TestLogbook: entries are of the pod that the agent's cluster has, whatever they say; and nothing secret of them is kept.
+func TestLogbook(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	b := newLogbook(now, nil)
+	pod := loggingPod()
+	b.take(now, "a", &SentLogs{Proxy: pod.Proxy, Open: true, Entries: sentLogs(t), Dropped: 5}, pod, known{})
+	b.take(now, "a", &SentLogs{Proxy: traffic.Proxy{Cluster: "west", Namespace: "shop", Pod: "gone"}, Open: true, Entries: sentLogs(t), Dropped: 7}, nil, known{})
+	scraped := *pod
+	scraped.Door = traffic.Agent
+	b.take(now, "b", &SentLogs{Proxy: pod.Proxy, Open: true, Entries: sentLogs(t), Dropped: 2}, &scraped, known{})
+	report := b.answer(&accesslog.Query{}, nil)
+	require.Len(t, report.Entries, 6)
+	text, err := json.Marshal(report)
+	require.NoError(t, err)
+	assert.NotContains(t, string(text), "s3cret")
+	assert.NotContains(t, string(text), "\\u001b")
+	for _, stranger := range []string{"bank", "other", "east", `"me"`} {
+		assert.NotContains(t, string(text), stranger)
+	}
+	got := report.Entries[0]
+	assert.Equal(t, commonv1.ClusterObjectRef{Name: "web", Namespace: "shop", ClusterName: "west"}, got.WorkloadRef)
+	assert.Equal(t, "web-1", got.Pod)
+	assert.Equal(t, "web.shop.west", got.From)
+	inbound := report.Entries[2]
+	assert.Equal(t, "checkout.front -> web.shop.west", inbound.From+" -> "+inbound.To)
+	assert.Empty(t, report.Entries[5].To, "no route, no destination")
+	assert.Equal(t, []accesslog.ClusterReport{{Cluster: "west", Proxies: 1, Dropped: 9, Rejected: 12}}, report.Clusters)
+
+	// One cluster cannot fill everything.
+	for range 300 {
+		b.take(now, "b", &SentLogs{Proxy: pod.Proxy, Open: true, Entries: sentLogs(t), Dropped: 2}, pod, known{})
+	}
+	report = b.answer(&accesslog.Query{Limit: 1}, nil)
+	assert.Equal(t, uint64(maxLogRate+6), report.Next)
+	assert.Equal(t, accesslog.PerKey-1, report.More)
+}
+
+// TestLogging: a workload logs while a stream of a pod of it is open, and a while after; nothing is said before the agents had time to come in.
+func TestLogging(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	var told []*snapshot.Logging
+	b := newLogbook(began, func(l *snapshot.Logging) { told = append(told, l) })
+	pod := loggingPod()
+	pods := map[traffic.Proxy]*traffic.Pod{pod.Proxy: pod}
+	b.take(began, "a", &SentLogs{Proxy: pod.Proxy, Open: true}, pod, known{})
+	b.report(began.Add(learns/2), pods, learns)
+	assert.Empty(t, told)
+	last := func(at time.Time) []snapshot.Ref {
+		b.report(at, pods, learns)
+		return told[len(told)-1].Workloads
+	}
+	web := []snapshot.Ref{{Kind: snapshot.Workload, Namespace: "gloo-mesh", Name: "web-shop-west"}}
+	assert.Equal(t, web, last(began.Add(time.Hour)), "an agent that is away says nothing of the end of a stream")
+	b.take(began.Add(time.Hour), "a", &SentLogs{Proxy: pod.Proxy}, pod, known{})
+	assert.Equal(t, web, last(began.Add(time.Hour+lingers/2)))
+	assert.Empty(t, last(began.Add(time.Hour+2*lingers)))
+	b.take(began.Add(2*time.Hour), "a", &SentLogs{Proxy: pod.Proxy, Open: true}, pod, known{})
+	assert.Equal(t, web, last(began.Add(2*time.Hour)))
+	delete(pods, pod.Proxy)
+	assert.Empty(t, last(began.Add(2*time.Hour)), "its pod is gone")
+}
+
+// TestLogsPage: who does not lead says so, and wrong questions are none of the server's.
+func TestLogsPage(t *testing.T) {
+	t.Parallel()
+	of := &Telemetry{}
+	ask := func(path string) (int, string) {
+		w := httptest.NewRecorder()
+		LogsPage{of}.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		return w.Code, strings.TrimSpace(w.Body.String())
+	}
+	code, text := ask(LogsPath)
+	assert.Equal(t, http.StatusServiceUnavailable, code)
+	assert.Contains(t, text, "does not lead")
+	code, text = ask(LogsPath + "?status=abc")
+	assert.Equal(t, http.StatusBadRequest, code)
+	assert.Contains(t, text, `status "abc"`)
+	o := Options{State: func() *snapshot.State { return nil }}
+	of.current.Store(newTerm(o, time.Now()))
+	code, text = ask(LogsPath)
+	assert.Equal(t, http.StatusOK, code)
+	assert.JSONEq(t, "[]", string(field(t, text, "records")))
+	assert.Nil(t, of.Records("west"))
+	of.TakeLogs("west", "a", &SentLogs{Proxy: traffic.Proxy{Namespace: "shop", Pod: "web-1"}, Entries: sentLogs(t)})
+	_, text = ask(LogsPath)
+	assert.JSONEq(t, `[{"cluster":"west","proxies":0,"rejected":6}]`, string(field(t, text, "clusters")))
+}
+
+func field(t *testing.T, text, name string) json.RawMessage {
+	t.Helper()
+	all := map[string]json.RawMessage{}
+	require.NoError(t, json.Unmarshal([]byte(text), &all))
+	return all[name]
+}
+
+func istioStats() *snapshot.ProxyStats {
+	for _, d := range engine.Dialects() {
+		if d.Proxies != nil && d.Proxies.Stats != nil {
+			return d.Proxies.Stats
+		}
+	}
+	return nil
+}
