@@ -35,14 +35,7 @@ const (
 func (m Management) Traffic(ctx context.Context, q traffic.Query) (*traffic.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, reportTime)
 	defer cancel()
-	path := telemetry.Path + "?" + telemetry.Parameters(q).Encode()
-	var data []byte
-	var err error
-	if m.Server != "" {
-		data, err = get(ctx, strings.TrimSuffix(m.Server, "/")+path)
-	} else {
-		data, err = m.fromLeader(ctx, path)
-	}
+	data, err := m.page(ctx, telemetry.Path+"?"+telemetry.Parameters(q).Encode())
 	if err != nil {
 		return nil, err
 	}
@@ -51,6 +44,14 @@ func (m Management) Traffic(ctx context.Context, q traffic.Query) (*traffic.Repo
 		return nil, fmt.Errorf("meshctl serve: its answer is no report on traffic: %w; check that its version is the one of this meshctl", err)
 	}
 	return report, nil
+}
+
+// page reads a page beside the metrics of the meshctl serve that leads, or of the one at Server.
+func (m Management) page(ctx context.Context, path string) ([]byte, error) {
+	if m.Server != "" {
+		return get(ctx, strings.TrimSuffix(m.Server, "/")+path)
+	}
+	return m.fromLeader(ctx, path)
 }
 
 // Evidence is what proxies have counted in the last 15 minutes, for answers to show, or why it cannot be had.
@@ -123,7 +124,7 @@ func (m Management) fromLeader(ctx context.Context, path string) ([]byte, error)
 		if !kube.MayForward(ctx, m.Config, m.Namespace, host) {
 			return nil, fmt.Errorf("pod %s/%s of meshctl serve: you may not create pods/portforward there: ask its administrator for that right, or name the address of its metrics with --server", m.Namespace, host)
 		}
-		return nil, fmt.Errorf("pod %s/%s of meshctl serve: reading what it counts by port-forward: %w; see its log", m.Namespace, host, err)
+		return nil, fmt.Errorf("pod %s/%s of meshctl serve: reading its page by port-forward: %w; see its log", m.Namespace, host, err)
 	}
 	return data, nil
 }
