@@ -1,13 +1,17 @@
 package telemetry
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -15,6 +19,9 @@ import (
 	"github.com/meshctl/meshctl/engine/accesslog"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
+	observabilityv1 "github.com/meshctl/meshctl/engine/api/observability/v1"
+	"github.com/meshctl/meshctl/engine/enginetest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/traffic"
 )
@@ -77,7 +84,7 @@ func TestLogbook(t *testing.T) {
 		b.take(now, "b", &SentLogs{Proxy: pod.Proxy, Open: true, Entries: sentLogs(t), Dropped: 2}, pod, known{})
 	}
 	report = b.answer(&accesslog.Query{Limit: 1}, nil)
-	assert.Equal(t, uint64(maxLogRate+6), report.Next)
+	assert.Equal(t, uint64(maxLogRate), report.Next)
 	assert.Equal(t, accesslog.PerKey-1, report.More)
 }
 
@@ -147,4 +154,78 @@ func istioStats() *snapshot.ProxyStats {
 		}
 	}
 	return nil
+}
+
+// TestFromRecordToPage: what a record wants of what a proxy sends is on the page of the leader, and the workload counts as one that logs.
+func TestFromRecordToPage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, of, registry := newFleet(), &Telemetry{}, prometheus.NewRegistry()
+		west := enginetest.Cluster(0)
+		f.by(t, true, &multiclusterv1alpha1.Telemetry{Door: multiclusterv1alpha1.TelemetryDoorPush})
+		in := *f.state.Input
+		management := *in.Management
+		record := &observabilityv1.AccessLogRecord{}
+		record.Namespace, record.Name, record.Spec = "gloo-mesh", "failures", *failuresRecord("").Spec
+		matcher := record.Spec.WorkloadSelectors[0].KubeWorkloadMatcher
+		matcher.Namespaces, matcher.Clusters = nil, []string{west}
+		rejected := record.DeepCopy()
+		rejected.Name, rejected.Spec.IncludedRequestHeaders = "secrets", []string{"cookie"}
+		elsewhere := record.DeepCopy()
+		elsewhere.Name, elsewhere.Spec.WorkloadSelectors[0].KubeWorkloadMatcher.Clusters = "elsewhere", []string{enginetest.Cluster(1)}
+		management.AccessLogRecords = []*observabilityv1.AccessLogRecord{elsewhere, record, rejected}
+		in.Management = &management
+		f.set(func() { f.state = engine.Translate(&in) })
+		var mu sync.Mutex
+		var logging *snapshot.Logging
+		o := f.options(registry)
+		o.Logging = func(l *snapshot.Logging) {
+			mu.Lock()
+			defer mu.Unlock()
+			logging = l
+		}
+		assert.Nil(t, of.Records(west), "nothing is wanted while this process does not lead")
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- of.Run(ctx, o) }()
+		time.Sleep(time.Second)
+
+		records := of.Records(west)
+		require.Len(t, records, 1)
+		assert.Equal(t, "failures.gloo-mesh", records[0].Name)
+		assert.Empty(t, records[0].Spec.WorkloadSelectors[0].KubeWorkloadMatcher.Clusters, "the agent does not know its name")
+		assert.Nil(t, of.Records(enginetest.Cluster(1)), "no agent takes logs there")
+
+		agent := newLogs(func() *snapshot.Cluster { return nil }, make(chan struct{}, 1))
+		agent.Want(records)
+		pod := f.podsOf()[0]
+		require.True(t, agent.enter(pod.Proxy))
+		m, err := accesslog.Read(recordedLog(t))
+		require.NoError(t, err)
+		agent.take(&traffic.LocalPod{Proxy: pod.Proxy}, nil, m.HTTP)
+		for s, more := agent.Next(); more; s, more = agent.Next() {
+			of.TakeLogs(west, "one", s)
+		}
+		w := httptest.NewRecorder()
+		LogsPage{of}.ServeHTTP(w, httptest.NewRequest(http.MethodGet, LogsPath+"?name=failures&status=5xx", nil))
+		report := &accesslog.Report{}
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), report))
+		require.Len(t, report.Entries, 3)
+		assert.Equal(t, pod.Proxy.Pod, report.Entries[0].Pod)
+		assert.Equal(t, pod.Workload.Spec.Kubernetes.Controller, report.Entries[0].WorkloadRef)
+		assert.Equal(t, []string{"elsewhere PENDING", "failures PENDING", "secrets INVALID"}, []string{
+			report.Records[0].Name + " " + report.Records[0].State, report.Records[1].Name + " " + report.Records[1].State, report.Records[2].Name + " " + report.Records[2].State,
+		})
+
+		time.Sleep(2 * learns)
+		mu.Lock()
+		require.NotNil(t, logging)
+		assert.Equal(t, []snapshot.Ref{snapshot.RefOf(snapshot.Workload, pod.Workload)}, logging.Workloads)
+		in.Logging = logging
+		mu.Unlock()
+		assert.Equal(t, "ACCEPTED", string(accesslog.Plans(&in, f.state.Plan)[1].State))
+		cancel()
+		require.NoError(t, <-ended)
+		assert.Nil(t, logging, "who does not lead does not know")
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/meshctl/meshctl/demo/waittest"
+	"github.com/meshctl/meshctl/engine/accesslog"
 	observabilityv1 "github.com/meshctl/meshctl/engine/api/observability/v1"
 	"github.com/meshctl/meshctl/engine/relay"
 	"github.com/meshctl/meshctl/engine/relay/relayv1"
@@ -142,4 +143,33 @@ func (l *ledger) TakeLogs(cluster, _ string, s *telemetry.SentLogs) {
 	defer l.mu.Unlock()
 	s.Proxy.Cluster = cluster
 	l.logs = append(l.logs, *s)
+}
+
+// TestLogsAreOfTheCallersCluster: an agent is told of the records of its own cluster, once, and what it says of logs is of its cluster.
+func TestLogsAreOfTheCallersCluster(t *testing.T) {
+	t.Parallel()
+	h, client := serving(t)
+	l := &ledger{dropped: map[string]uint64{}}
+	h.options.Readings = l
+	in, first, err := tell(t, client, "west")
+	require.NoError(t, err)
+	assert.True(t, first.GetRecorded())
+	require.Len(t, first.GetRecords(), 1)
+	assert.Equal(t, "of.west", first.GetRecords()[0].GetName().GetName())
+	require.NoError(t, in.Send(&relayv1.Telling{Logged: relay.LoggedOf(&telemetry.SentLogs{
+		Proxy: traffic.Proxy{Cluster: "east", Namespace: "a", Pod: "b", Created: 3}, Open: true, Dropped: 4, Entries: []*accesslog.Entry{{Pod: "b"}},
+	})}))
+	logs := func() []telemetry.SentLogs {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.logs
+	}
+	waittest.Until(t, "the log is taken", func() bool { return len(logs()) == 1 })
+	assert.Equal(t, telemetry.SentLogs{
+		Proxy: traffic.Proxy{Cluster: "west", Namespace: "a", Pod: "b", Created: 3}, Open: true, Dropped: 4, Entries: []*accesslog.Entry{{Pod: "b"}},
+	}, logs()[0])
+	beat, err := in.Recv()
+	require.NoError(t, err)
+	assert.NotNil(t, beat.GetBeat())
+	assert.False(t, beat.GetRecorded(), "what has not changed is not said again")
 }
