@@ -109,7 +109,6 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	flags.StringVar(&opts.Query.Method, "method", "", "show requests with this `method`")
 	flags.StringVar(&opts.Query.Path, "path", "", "show requests whose path begins with this `text`")
 	flags.StringArrayVar(&opts.Query.Headers, "header", nil, "show requests with this request header, as `NAME=VALUE`; may be repeated")
-	flags.Lookup("header").DefValue = "" // not []
 	flags.IntVar(&opts.Query.Limit, "limit", accesslog.Shown, "show at most the last `number` of requests")
 	flags.BoolVarP(&opts.Watch, "watch", "w", false, "go on with the requests that come until interrupted")
 	flags.IntVar(&opts.MaxRPS, "max-rps", 100, "print at most this `number` of requests each second with --watch")

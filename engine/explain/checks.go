@@ -388,9 +388,9 @@ var written = []snapshot.Kind{
 func (k *checks) policies() CheckCategory {
 	c := CheckCategory{Title: "Policies"}
 	problems := k.take(&c, func(i *snapshot.Issue) bool {
-		return i.Code != snapshot.Drifted && slices.Contains(written, i.Ref.Kind)
+		return i.Code != snapshot.Drifted && (slices.Contains(written, i.Ref.Kind) || i.Ref.Kind == snapshot.AccessLogRecord)
 	})
-	n := 0
+	n := len(k.index.state.Input.Management.AccessLogRecords)
 	for _, kind := range written {
 		n += len(k.index.Refs(kind))
 	}

@@ -30,6 +30,7 @@ func TestSavedIsLoaded(t *testing.T) {
 			in, _, err := offline.Load(offline.Dir(filepath.Join("../../testdata/translate", entry.Name(), "in")))
 			require.NoError(t, err)
 			in.Version, in.Gone, in.Management.PlaneID = "v1.2.3", []string{"gone"}, "plane"
+			in.Logging = &snapshot.Logging{Workloads: []snapshot.Ref{{Kind: snapshot.Workload, Namespace: "gloo-mesh", Name: "a"}}}
 			in.Roots = []*snapshot.VirtualMeshRoots{{
 				VirtualMesh: snapshot.Ref{Kind: snapshot.VirtualMesh, Namespace: "gloo-mesh", Name: "vm"}, Signs: "abc", Problem: "none",
 				Roots: []*snapshot.Root{{Fingerprint: "abc", PEM: "cert", NotAfter: time.Unix(1_800_000_000, 0).UTC(), Gateways: true, Secret: snapshot.Ref{Name: "s"}}},
@@ -50,6 +51,7 @@ func TestSavedIsLoaded(t *testing.T) {
 			assert.True(t, read.Served)
 			again := read.Input
 			assert.Equal(t, in.Roots, again.Roots)
+			assert.Equal(t, in.Logging, again.Logging)
 			resaved, err := offline.Save(read, out)
 			require.NoError(t, err)
 			assert.Equal(t, files, resaved)
