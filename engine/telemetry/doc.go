@@ -7,6 +7,8 @@
 //	prometheus.go  what a Prometheus has read
 //	local.go       an agent's side: reading the proxies of its own cluster
 //	push.go        an agent's side: what proxies send by themselves
+//	logs.go        an agent's side: access logs, at the same port
+//	logbook.go     the access logs since this process leads
 //	page.go        the pages of one proxy
 //	metrics.go     the numbers as metrics
 //	shifts.go      the weights and shares of shifts, as metrics

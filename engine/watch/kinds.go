@@ -12,7 +12,6 @@ import (
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
-	observabilityv1 "github.com/meshctl/meshctl/engine/api/observability/v1"
 	rbacv1 "github.com/meshctl/meshctl/engine/api/rbac/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 	"github.com/meshctl/meshctl/engine/kube"
@@ -166,7 +165,7 @@ func newManagementCache(config *rest.Config, link *mirror.Link, scheme *runtime.
 		addMirrored(cache, seed, &kube.Lister{}, all, unless(keep, dropVirtualStatus)),
 		addMirrored(cache, seed, &kube.Lister{}, all, unless(keep, dropDependencyStatus)),
 		add(cache, seed, &kube.Lister{}, unless(keep, func(o *enterprisev1beta1.WasmDeployment) { reset(&o.Status) })),
-		add(cache, seed, &kube.Lister{}, unless(keep, func(o *observabilityv1.AccessLogRecord) { reset(&o.Status) })),
+		addMirrored(cache, seed, &kube.Lister{}, all, unless(keep, dropAccessLogStatus)),
 		add(cache, seed, &kube.Lister{}, unless(keep, func(o *rbacv1.Role) { reset(&o.Status) })),
 		add(cache, seed, &kube.Lister{}, unless(keep, func(o *rbacv1.RoleBinding) { reset(&o.Status) })),
 	)
