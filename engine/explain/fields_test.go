@@ -15,6 +15,7 @@ import (
 	"github.com/meshctl/meshctl/engine"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	observabilityv1 "github.com/meshctl/meshctl/engine/api/observability/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -27,6 +28,7 @@ var specs = map[snapshot.Kind]reflect.Type{
 	snapshot.VirtualMesh:        reflect.TypeFor[networkingv1.VirtualMeshSpec](),
 	snapshot.VirtualDestination: reflect.TypeFor[enterprisev1beta1.VirtualDestinationSpec](),
 	snapshot.ServiceDependency:  reflect.TypeFor[enterprisev1beta1.ServiceDependencySpec](),
+	snapshot.AccessLogRecord:    reflect.TypeFor[observabilityv1.AccessLogRecordSpec](),
 	snapshot.Settings:           reflect.TypeFor[settingsv1.SettingsSpec](),
 }
 
