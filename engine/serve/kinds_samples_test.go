@@ -185,6 +185,8 @@ var samples = map[snapshot.Kind]sample{
 	snapshot.ListenerSet:     loose(`"parentRef":{"name":"%s"}`),
 	snapshot.ReferenceGrant:  loose(`"from":[{"group":"gateway.networking.k8s.io","kind":"HTTPRoute","namespace":"%s"}],"to":[]`),
 
+	snapshot.BackendTLSPolicy: loose(`"targetRefs":[{"group":"","kind":"Service","name":"%s"}],"validation":{"hostname":"first.example","wellKnownCACertificates":"System"}`),
+
 	snapshot.Ingress: loose(`"ingressClassName":"%s","defaultBackend":{"service":{"name":"first","port":{"number":80}}}`),
 	// The controller cannot be edited, and nothing else is read.
 	snapshot.IngressClass: {object: `{"spec":{"controller":"example.com/first"}}`, seen: map[string]string{}},

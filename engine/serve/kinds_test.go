@@ -38,7 +38,8 @@ func TestObjectsOfAnyKindAreEdited(t *testing.T) {
 	for kind := range samples {
 		switch kind {
 		case snapshot.MeshConfig, snapshot.HTTPRouteGroup, snapshot.TCPRoute, snapshot.TrafficTarget, snapshot.TrafficSplit,
-			snapshot.HTTPRoute, snapshot.GRPCRoute, snapshot.GatewayTCPRoute, snapshot.TLSRoute, snapshot.KubeGateway, snapshot.ListenerSet, snapshot.ReferenceGrant:
+			snapshot.HTTPRoute, snapshot.GRPCRoute, snapshot.GatewayTCPRoute, snapshot.TLSRoute, snapshot.KubeGateway, snapshot.ListenerSet, snapshot.ReferenceGrant,
+			snapshot.BackendTLSPolicy:
 			installLoose(t, config, kind)
 		}
 	}

@@ -65,6 +65,7 @@ const (
 	KubeGateway
 	ListenerSet
 	ReferenceGrant
+	BackendTLSPolicy
 	Ingress
 	IngressClass
 	NetworkPolicy
@@ -247,6 +248,8 @@ var kinds = [kindCount]KindInfo{
 	KubeGateway:     optional(gatewayAPI, "v1", "Gateway", "gateways", Watch).later().byHand(),
 	ListenerSet:     optional(gatewayAPI, "v1", "ListenerSet", "listenersets", Watch).later().byHand(),
 	ReferenceGrant:  optional(gatewayAPI, "v1beta1", "ReferenceGrant", "referencegrants", Watch).later().byHand(),
+
+	BackendTLSPolicy: optional(gatewayAPI, "v1", "BackendTLSPolicy", "backendtlspolicies", Watch).later().byHand(),
 
 	Ingress:      optional(kubeNetworking, "v1", "Ingress", "ingresses", Watch).later().byHand(),
 	IngressClass: optional(kubeNetworking, "v1", "IngressClass", "ingressclasses", Watch).later().byHand(),

@@ -207,6 +207,8 @@ func TestEditsOfIstioObjects(t *testing.T) {
 	edited(t, ofMesh[*gatewayv1.ListenerSet](), &gatewayv1.ListenerSet{}, &gatewayv1.ListenerSet{Status: gatewayv1.ListenerSetStatus{Listeners: []gatewayv1.ListenerStatus{{Name: "a"}}}},
 		&gatewayv1.ListenerSet{Status: gatewayv1.ListenerSetStatus{Listeners: notProgrammed}})
 	edited(t, ofMesh[*gatewayv1.ReferenceGrant](), &gatewayv1.ReferenceGrant{}, &gatewayv1.ReferenceGrant{}, &gatewayv1.ReferenceGrant{Spec: gatewayv1.ReferenceGrantSpec{To: []gatewayv1.GrantTo{{Kind: "Service"}}}})
+	toService := gatewayv1.BackendTLSPolicySpec{TargetRefs: []gatewayv1.PolicyTarget{{Kind: "Service"}}}
+	edited(t, ofMesh[*gatewayv1.BackendTLSPolicy](), &gatewayv1.BackendTLSPolicy{}, &gatewayv1.BackendTLSPolicy{}, &gatewayv1.BackendTLSPolicy{Spec: toService})
 	edited(t, ofMesh[*kubenetworkingv1.Ingress](), &kubenetworkingv1.Ingress{}, &kubenetworkingv1.Ingress{Spec: kubenetworkingv1.IngressSpec{DefaultBackend: &kubenetworkingv1.IngressBackend{}}},
 		&kubenetworkingv1.Ingress{Spec: kubenetworkingv1.IngressSpec{Rules: []kubenetworkingv1.IngressRule{{Host: "a"}}}})
 	edited(t, ofMesh[*istionetworkingv1.ServiceEntry](), &istionetworkingv1.ServiceEntry{Spec: networking.ServiceEntry{Hosts: []string{"a"}, Resolution: networking.ServiceEntry_DNS}},

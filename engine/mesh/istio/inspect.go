@@ -20,6 +20,7 @@ type handWritten struct {
 	virtualServices, destinationRules, serviceEntries hostIndex
 	virtualServiceOf                                  map[snapshot.Ref]*istionetworkingv1.VirtualService
 	destinationRuleOf                                 map[snapshot.Ref]*istionetworkingv1.DestinationRule
+	backends                                          backendRules
 	// By namespace.
 	authorizationPolicies map[string][]*istiosecurityv1.AuthorizationPolicy
 	peerAuthentications   map[string][]*istiosecurityv1.PeerAuthentication
@@ -91,6 +92,7 @@ func inspect(c *snapshot.Cluster, plane snapshot.Plane) snapshot.ByHand {
 			h.destinationRules.add(c, snapshot.DestinationRule, o, []string{o.Spec.Host}, exportTo)
 		}
 	}
+	h.addBackends(c)
 	for o := range snapshot.Each[*istionetworkingv1.ServiceEntry](c.OfMeshes[snapshot.ServiceEntry]) {
 		if isHandWritten(o) {
 			h.serviceEntries.add(c, snapshot.ServiceEntry, o, o.Spec.Hosts, o.Spec.ExportTo)
@@ -126,7 +128,7 @@ func (h *handWritten) Holds(c *snapshot.Cluster) bool {
 			return false
 		}
 	}
-	return h.from.Domain == c.Domain && sameLabels(h.from.Namespaces, c.Namespaces)
+	return h.from.Domain == c.Domain && (!h.backends.named || snapshot.SameSlice(h.from.Services, c.Services)) && sameLabels(h.from.Namespaces, c.Namespaces)
 }
 
 // sameLabels reports whether namespaces, by which a control plane may ignore them, have the same labels.

@@ -29,12 +29,11 @@ func (h *handWritten) ConnectionFor(of *snapshot.HostQuery, callers *snapshot.Po
 	default:
 		out.Place = snapshot.HandBehind
 	}
-	var policy, ofSubset *networking.TrafficPolicy
-	for _, o := range rules {
-		if policy == nil && o.Spec.TrafficPolicy != nil {
-			policy, out.Ref = o.Spec.TrafficPolicy, h.ruleRef(o)
-		}
+	policy, by, unclear := h.policyOf(of.Mesh, rules, of.Port)
+	if by != nil {
+		out.Ref = h.ruleRef(by)
 	}
+	var ofSubset *networking.TrafficPolicy
 	for _, o := range rules {
 		at := slices.IndexFunc(o.Spec.Subsets, func(s *networking.Subset) bool { return s.Name == subset })
 		if subset != "" && at >= 0 {
@@ -55,7 +54,7 @@ func (h *handWritten) ConnectionFor(of *snapshot.HostQuery, callers *snapshot.Po
 	settings, _ := settingsFor(policy, of.Port)
 	own, whole := settingsFor(ofSubset, of.Port)
 	settings = own.over(settings, whole)
-	out.Astray, out.Prefix, out.Named = settings.astray(), settings.prefix(), settings.named()
+	out.Astray, out.Prefix, out.Named = settings.astray(), cmp.Or(unclear, settings.prefix()), settings.named()
 	// What is generated says who sees it only where the mesh has a default for that (see exporter), and that is seldom the same.
 	hasDefault := len(defaultExportTo(of.Mesh.ExportTo, snapshot.DestinationRule)) > 0
 	out.Apart = slices.ContainsFunc(rules, func(o *istionetworkingv1.DestinationRule) bool {
@@ -65,6 +64,9 @@ func (h *handWritten) ConnectionFor(of *snapshot.HostQuery, callers *snapshot.Po
 }
 
 func (h *handWritten) ruleRef(o *istionetworkingv1.DestinationRule) snapshot.Ref {
+	if ref, found := h.backends.ref[o]; found {
+		return ref
+	}
 	return snapshot.Ref{Kind: snapshot.DestinationRule, Cluster: h.from.Name, Namespace: o.Namespace, Name: o.Name}
 }
 
@@ -86,7 +88,10 @@ func (h *handWritten) rulesFor(of *snapshot.HostQuery, callers *snapshot.PodQuer
 		return 2
 	}
 	for _, ref := range h.destinationRules.matching(of.Host) {
-		o := h.destinationRuleOf[ref.ref]
+		o := cmp.Or(h.destinationRuleOf[ref.ref], h.backendFor(ref.ref, of.Host))
+		if ref.ref.Kind == snapshot.BackendTLSPolicy && !h.backends.heeds(of.Mesh, ref.ref) {
+			continue
+		}
 		if to, _ := ref.ruleFor(of); !to.includes(callers.Namespace) || o == nil {
 			continue
 		}

@@ -65,6 +65,9 @@ func (h *handWritten) Routes(of *snapshot.HostQuery) []snapshot.Intersection {
 	return out
 }
 
+// backendHint is the hint about a BackendTLSPolicy for a service of the mesh.
+const backendHint = "if it is for a gateway only, tell Istio to ignore it with the annotation " + ignorePolicy + ": \"true\""
+
 // Connections implements snapshot.ByHand.
 func (h *handWritten) Connections(of *snapshot.HostQuery) []snapshot.Intersection {
 	also, ends, hidden, hint := ", or its subsets", undecided, "a DestinationRule in the namespace of the service", removeSetting
@@ -74,8 +77,11 @@ func (h *handWritten) Connections(of *snapshot.HostQuery) []snapshot.Intersectio
 	}
 	var out []snapshot.Intersection
 	for _, o := range h.destinationRules.matching(of.Host) {
+		isBackend := o.ref.Kind == snapshot.BackendTLSPolicy
 		switch to, isHidden := o.ruleFor(of); {
-		case to.none():
+		case to.none() || isBackend && !h.backends.heeds(of.Mesh, o.ref):
+		case isBackend:
+			out = append(out, snapshot.Intersection{Ref: o.ref, What: "has callers do TLS to " + of.Host + to.phrase() + ", which proxies of the mesh do not take", Hint: backendHint})
 		case isHidden:
 			out = append(out, snapshot.Intersection{
 				Ref: o.ref, What: "no longer sets how " + of.Host + " is connected to" + to.phrase() + ": " + hidden + " takes precedence over one in the root namespace", Hint: hint,

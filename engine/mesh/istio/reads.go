@@ -32,6 +32,7 @@ var reads = map[snapshot.Kind]func(snapshot.APIObject){
 	snapshot.KubeGateway:           strip(stripKubeGateway),
 	snapshot.ListenerSet:           strip(stripListenerSet),
 	snapshot.ReferenceGrant:        strip(func(o *gatewayv1.ReferenceGrant) { o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, named(o.ObjectMeta) }),
+	snapshot.BackendTLSPolicy:      strip(stripBackendTLS),
 	snapshot.Ingress:               strip(stripIngress),
 	snapshot.IngressClass:          strip(stripIngressClass),
 	snapshot.TLSRoute:              strip(func(o *gatewayv1.TLSRoute) { o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta) }),

@@ -18,6 +18,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&TLSRoute{}, &TLSRouteList{},
 		&Gateway{}, &GatewayList{},
 		&ListenerSet{}, &ListenerSetList{},
+		&BackendTLSPolicy{}, &BackendTLSPolicyList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	// This is the version that all releases serve (Istio, metadata.yaml).
