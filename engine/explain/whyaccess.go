@@ -21,7 +21,7 @@ func (q *query) destinationOutcomes(d *snapshot.DestinationPlan, port uint32, su
 	}
 	out.Host = hostFrom(q.mesh, d)
 	if out.service != nil && portOf(d, port) == nil && port != 0 {
-		out.Verdict, out.Reason = Unreachable, fmt.Sprintf("%s has no port %d; it has %s", d.Ref.Name, port, portsText(d))
+		out.Verdict, out.Reason = Unreachable, noPortText(d, port)
 		return []Outcome{out}
 	}
 	if resolvesPods(q, d) {

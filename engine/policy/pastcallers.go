@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"net/netip"
 	"reflect"
 	"slices"
 
@@ -196,7 +197,7 @@ func (e *escaping) at(workload, destination int, ports []uint32) (out escapePort
 }
 
 // addresses are those to which callers of its own mesh connect; none if they are not known.
-func (e *escaping) addresses(d *discoveryv1.Destination, own bool) []string {
+func (e *escaping) addresses(d *discoveryv1.Destination, own bool) []netip.Prefix {
 	services := e.env.services[d.Spec.KubeService.Ref.ClusterName]
 	if !own || services == nil {
 		return nil

@@ -19,8 +19,9 @@ type Escape struct {
 	Sure bool
 }
 
-// Escapes says whether the proxies of a workload see connections to a port of some addresses, which are not known if there are none.
-func Escapes(workload *discoveryv1.Workload, port uint32, addresses []string) Escape {
+// Escapes says whether the proxies of a workload see connections to a port of some addresses, which are any of some ranges. Without any,
+// nothing is known of them.
+func Escapes(workload *discoveryv1.Workload, port uint32, addresses []netip.Prefix) Escape {
 	k := workload.Spec.Kubernetes
 	if k == nil || k.Capture == nil {
 		return Escape{}
@@ -61,53 +62,83 @@ const (
 	inRanges
 )
 
-// rangesHold reports whether ranges hold all of some addresses, or none. Without ranges, they hold none.
-func rangesHold(ranges, addresses []string) held {
+// rangesHold reports whether ranges hold all of the addresses that are called, or none. Without ranges, they hold none.
+func rangesHold(ranges []string, called []netip.Prefix) held {
 	if len(ranges) == 0 {
 		return outOfRanges
 	}
-	in := 0
-	for _, text := range addresses {
-		address, err := netip.ParseAddr(text)
-		if err == nil && slices.ContainsFunc(ranges, func(r string) bool {
-			prefix, err := netip.ParsePrefix(r)
-			return err == nil && prefix.Contains(address)
-		}) {
+	if len(called) == 0 {
+		called = allAddresses
+	}
+	in, touched := 0, 0
+	for _, c := range called {
+		isIn, isTouched := false, false
+		for _, text := range ranges {
+			if r, err := netip.ParsePrefix(text); err == nil && r.Overlaps(c) {
+				isTouched = true
+				isIn = isIn || r.Bits() <= c.Bits()
+			}
+		}
+		if isIn {
 			in++
+		}
+		if isTouched {
+			touched++
 		}
 	}
 	switch {
-	case len(addresses) > 0 && in == len(addresses):
+	case in == len(called):
 		return inRanges
-	case len(addresses) > 0 && in == 0:
+	case touched == 0:
 		return outOfRanges
 	}
 	return mayBeInRanges
 }
 
+// allAddresses are those of both families. It is read-only.
+var allAddresses = []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
+
 // CalledAt are the addresses to which applications in the cluster of a service connect: those of its Service, which is among those of the
-// cluster, or, of a headless one, those of its pods. None if they are not known.
-func CalledAt(k *discoveryv1.KubeService, services []*corev1.Service) (out []string) {
+// cluster, or, of a headless one, those of its pods. Where they are not known, they are all of the families that its pods have, as those of
+// its Service are of the same; none if these are not known either.
+func CalledAt(k *discoveryv1.KubeService, services []*corev1.Service) (out []netip.Prefix) {
 	if k == nil {
 		return nil
 	}
-	if k.Headless {
-		for i := range k.EndpointSubsets {
-			for _, e := range k.EndpointSubsets[i].Endpoints {
-				out = append(append(out, e.IpAddress), e.OtherAddresses...)
+	var ofPods []netip.Prefix
+	for i := range k.EndpointSubsets {
+		for _, e := range k.EndpointSubsets[i].Endpoints {
+			for _, text := range append([]string{e.IpAddress}, e.OtherAddresses...) {
+				ofPods = appendAddress(ofPods, text)
 			}
 		}
+	}
+	if k.Headless {
+		return ofPods
+	}
+	if service := FindService(services, k.Ref.Namespace, k.Ref.Name); service != nil {
+		for _, text := range append([]string{service.Spec.ClusterIP}, service.Spec.ClusterIPs...) {
+			out = appendAddress(out, text)
+		}
+	}
+	if len(out) > 0 {
 		return out
 	}
-	service := FindService(services, k.Ref.Namespace, k.Ref.Name)
-	if service == nil {
-		return nil
+	for _, all := range allAddresses {
+		if slices.ContainsFunc(ofPods, all.Overlaps) {
+			out = append(out, all)
+		}
 	}
-	addresses := service.Spec.ClusterIPs
-	if len(addresses) == 0 {
-		addresses = []string{service.Spec.ClusterIP}
+	return out
+}
+
+// appendAddress adds an address, if it is one.
+func appendAddress(list []netip.Prefix, text string) []netip.Prefix {
+	address, err := netip.ParseAddr(text)
+	if err != nil {
+		return list
 	}
-	return slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return a == "" })
+	return append(list, netip.PrefixFrom(address, address.BitLen()))
 }
 
 // FindService is the Service of a name among those of a cluster, which are ascending by namespace and name; nil if there is none.
