@@ -32,9 +32,9 @@ type Reads struct {
 	// are installed as usual. They may be read in all namespaces, others only in those of
 	// control planes.
 	ConfigMapNames []string
-	// ConfigMap is the key that is read of ConfigMaps of that name, empty for none,
-	// and how many bytes of its text at most. Nil if none are read.
-	ConfigMap func(name string) (key string, most int)
+	// ConfigMap are the keys that are read of ConfigMaps of that name, if the first of
+	// them is there, and how many bytes of the text of each at most. Nil if none are read.
+	ConfigMap func(name string) (keys []string, most int)
 	// Redact removes from such a ConfigMap what may be secret, and is not read. Nil if
 	// nothing is.
 	Redact func(*corev1.ConfigMap)
@@ -98,12 +98,23 @@ func (all Detectors) ReadConfigMap(cm *corev1.ConfigMap) map[string]string {
 		if d.Reads.ConfigMap == nil {
 			continue
 		}
-		key, most := d.Reads.ConfigMap(cm.Name)
-		if text, ok := cm.Data[key]; ok && key != "" {
-			return map[string]string{key: text[:min(len(text), most)]}
+		keys, most := d.Reads.ConfigMap(cm.Name)
+		out := map[string]string{}
+		for _, key := range keys {
+			if text, ok := cm.Data[key]; ok {
+				out[key] = text[:min(len(text), most)]
+			}
+		}
+		if len(keys) > 0 && hasKey(out, keys[0]) {
+			return out
 		}
 	}
 	return nil
+}
+
+func hasKey(data map[string]string, key string) bool {
+	_, has := data[key]
+	return has
 }
 
 // ReadAnnotations are the names of the annotations of a workload or pod that are read.

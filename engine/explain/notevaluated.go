@@ -17,7 +17,7 @@ func notEvaluated(q *query, out *Why) (list []string) {
 	if len(out.Outcomes) == 0 {
 		return nil
 	}
-	list = append(q.outside.defaultSettings(q.mesh), q.outside.filtersOfCallers(q.mesh, q.workload)...)
+	list = slices.Concat(q.outside.defaultSettings(q.mesh), q.outside.filtersOfCallers(q.mesh, q.workload))
 	for i := range out.Outcomes {
 		o := &out.Outcomes[i]
 		d := q.destinations[o.Destination]
@@ -28,6 +28,8 @@ func notEvaluated(q *query, out *Why) (list []string) {
 			list = append(list, otherPods(q.mesh, d)...)
 			list = append(list, twins(q.Index, d)...)
 			list = append(list, otherNetworks(q, d)...)
+		} else { // its gateway chooses the endpoints
+			list = append(list, d.Mesh.EndpointNotes...)
 		}
 		if how := connectionOf(q.Index, q.workload, q.mesh, d, o.Port, o.Subset); how.named != "" {
 			list = append(list, how.named)
@@ -71,13 +73,13 @@ func nodeLocal(d *snapshot.DestinationPlan, callers *snapshot.MeshPlan) []string
 	return []string{"which pods of " + d.Ref.Name + " are on the node of " + whose + ": only these get requests, as its internalTrafficPolicy is Local, and where there are none, they are answered with status 503"}
 }
 
-// defaultSettings are what a mesh sets for services for which nothing else does.
+// defaultSettings are what a mesh sets for services for which nothing else does, and for the endpoints of all.
 func (o *outside) defaultSettings(mesh *snapshot.MeshPlan) []string {
 	if len(mesh.DefaultSettings) == 0 {
-		return nil
+		return mesh.EndpointNotes
 	}
-	return []string{"defaultTrafficPolicy in the meshConfig of mesh " + mesh.Ref.Name + " sets " + strings.Join(mesh.DefaultSettings, " and ") +
-		" for services for which nothing else does: requests above its limits are refused, and pods that fail get none for a while"}
+	return append([]string{"defaultTrafficPolicy in the meshConfig of mesh " + mesh.Ref.Name + " sets " + strings.Join(mesh.DefaultSettings, " and ") +
+		" for services for which nothing else does: requests above its limits are refused, and pods that fail get none for a while"}, mesh.EndpointNotes...)
 }
 
 // filters are the objects that change what proxies of pods do.
@@ -165,7 +167,7 @@ func unevaluatedIn(x *Index, mesh snapshot.Ref) []string {
 	if m == nil {
 		return nil
 	}
-	list := append(otherPods(m, nil), x.outside.defaultSettings(m)...)
+	list := slices.Concat(otherPods(m, nil), x.outside.defaultSettings(m))
 	if text := ambientCallers(x, m); text != "" {
 		list = append(list, text)
 	}

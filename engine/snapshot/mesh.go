@@ -76,6 +76,8 @@ type MeshPlan struct {
 	IgnoresOwn []string
 	// DefaultSettings are what the mesh sets for all services that nothing else sets it for, as its settings name it.
 	DefaultSettings []string
+	// EndpointNotes say in sentences by which settings proxies get other endpoints than all that a service has.
+	EndpointNotes []string
 	// PlainBy says because of what callers present no identity unless something says that they do; empty if they do.
 	PlainBy string
 	// MayKnowOthers says because of what the control plane may know pods of other clusters by itself; empty if nothing shows that.

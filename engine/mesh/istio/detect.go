@@ -55,7 +55,7 @@ func Detector() discovery.Detector {
 			Args:           captureArgs,
 			ConfigMaps:     configMapsOf,
 			ConfigMapNames: []string{settingsName, rootsName},
-			ConfigMap:      configMapKey,
+			ConfigMap:      configMapKeys,
 			Injector:       injectorLabel,
 			Redact:         redact,
 		},

@@ -6,15 +6,15 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// configMapKey is what is read of a ConfigMap: the settings of a control plane, or
+// configMapKeys are what is read of a ConfigMap: the settings of a control plane, or
 // the roots that proxies trust. There may be one of the latter in every namespace;
 // one byte more than can be used shows that it has too many. Those of other names hold
 // settings, too, if a control plane names them (sharedSettings): no others are asked for.
-func configMapKey(name string) (key string, most int) {
+func configMapKeys(name string) (keys []string, most int) {
 	if name == rootsName {
-		return rootsKey, maxRootsText + 1
+		return []string{rootsKey}, maxRootsText + 1
 	}
-	return settingsKey, math.MaxInt
+	return []string{settingsKey, networksKey}, math.MaxInt
 }
 
 // configMapsOf are the ConfigMaps that readSettings and rootsOf read.

@@ -45,6 +45,7 @@ func readFilters(config *meshconfig.MeshConfig, out *settings) {
 	if defaults.GetOutlierDetection() != nil {
 		out.defaults = append(out.defaults, "outlierDetection")
 	}
+	out.endpoints = localitySettings(config)
 	out.plain = config.GetEnableAutoMtls() != nil && !config.GetEnableAutoMtls().GetValue()
 	out.ingress = ingressOf(config)
 	out.localHosts, out.sharedHosts = localHostsOf(config)

@@ -97,6 +97,7 @@ func newControlPlane(x *discovery.Index, d *appsv1.Deployment, pilot *corev1.Con
 			IgnoresOwn:              ignoredOwn(x, config, d.Namespace),
 			ServiceEntryVisibility:  visibilityIn(x, config, d.Namespace),
 			DefaultTrafficPolicy:    config.defaults,
+			EndpointSettings:        endpointSettings(x, config, d.Namespace, revision),
 			PlainByDefault:          config.plain,
 			Ingress:                 config.ingress,
 			Network:                 networkOf(x, d.Namespace),

@@ -57,6 +57,8 @@ type settings struct {
 	visible string
 	// defaults are the parts of defaultTrafficPolicy that are set.
 	defaults []string
+	// endpoints are as in IstioMesh.EndpointSettings.
+	endpoints []string
 	// plain: enableAutoMtls is false.
 	plain bool
 	// localHosts are those of serviceSettings with clusterLocal, sharedHosts those without.
@@ -144,7 +146,7 @@ func lastSettings(x *discovery.Index, mesh, namespace string) (settings, bool) {
 		peers:    slices.DeleteFunc(slices.Clone(spec.PeerTrustDomains), func(peer string) bool { return peer == discoveryv1.AnyTrustDomain }),
 		smartDNS: spec.SmartDnsProxyingEnabled, exportTo: spec.DefaultExportTo, pathNormalization: spec.PathNormalization, isStored: true,
 		outbound: spec.OutboundTrafficPolicy, inbound: spec.InboundTrafficPolicy, selectors: spec.DiscoverySelectors, visible: spec.ServiceEntryVisibility,
-		defaults: spec.DefaultTrafficPolicy, plain: spec.PlainByDefault, ingress: spec.Ingress,
+		defaults: spec.DefaultTrafficPolicy, endpoints: spec.EndpointSettings, plain: spec.PlainByDefault, ingress: spec.Ingress,
 		localHosts: spec.LocalHosts, sharedHosts: spec.SharedHosts,
 	}, true
 }

@@ -182,10 +182,10 @@ func TestIstiodRevision(t *testing.T) {
 
 func TestReadConfigMap(t *testing.T) {
 	t.Parallel()
-	data := map[string]string{"mesh": "m", "root-cert.pem": "r", "other": "o"}
+	data := map[string]string{"mesh": "m", "root-cert.pem": "r", "meshNetworks": "n", "other": "o"}
 	for name, want := range map[string]map[string]string{
-		"istio": {"mesh": "m"}, "istio-1-31": {"mesh": "m"}, "istio-ca-root-cert": {"root-cert.pem": "r"},
-		"my-settings": {"mesh": "m"}, // of which a control plane has the name
+		"istio": {"mesh": "m", "meshNetworks": "n"}, "istio-1-31": {"mesh": "m", "meshNetworks": "n"}, "istio-ca-root-cert": {"root-cert.pem": "r"},
+		"my-settings": {"mesh": "m", "meshNetworks": "n"}, // of which a control plane has the name
 	} {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
 		assert.Equal(t, want, detectors.ReadConfigMap(cm), name)

@@ -24,7 +24,7 @@ var dialect = &snapshot.Dialect{
 		{What: "VirtualService", Regard: snapshot.Followed, Note: "for sidecars and gateways, with what it delegates to; what it redirects, rewrites or matches by authority makes an answer UNKNOWN"},
 		{What: "HTTPRoute, GRPCRoute", Regard: snapshot.Followed, Note: "attached to Services and ServiceEntries, and at gateways; what they redirect, rewrite or send elsewhere than to Services makes an answer UNKNOWN"},
 		{What: "TCPRoute, TLSRoute", Regard: snapshot.Followed, Note: "attached to Services and ServiceEntries, and at gateways; another name than the host's (SNI) makes an answer UNKNOWN"},
-		{What: "DestinationRule", Regard: snapshot.Followed, Note: "its subsets and TLS modes; policies that set the same get a warning. One beside a generated one, or with another TLS than that of the mesh, makes an answer UNKNOWN. Load balancer PASSTHROUGH and proxyProtocol do so, too. Its limits, outlier detection, distribution by locality and tunnels are named; other load balancing is not looked at, nor is what else its meshConfig sets for it (localityLbSetting)"},
+		{What: "DestinationRule", Regard: snapshot.Followed, Note: "its subsets and TLS modes; policies that set the same get a warning. One beside a generated one, or with another TLS than that of the mesh, makes an answer UNKNOWN. Load balancer PASSTHROUGH and proxyProtocol do so, too. Its limits, outlier detection, distribution by locality and tunnels are named; other load balancing is not looked at, nor where requests go if endpoints fail (failover)"},
 		{What: "BackendTLSPolicy", Regard: snapshot.Followed, Note: "for Services and ServiceEntries, unless istiod is older than 1.28: it makes a DestinationRule of it, for sidecars, too, so that callers do TLS that proxies of the mesh do not take. An answer is UNKNOWN, or UNREACHABLE where pods take mutual TLS only"},
 		{What: "XBackendTrafficPolicy", Regard: snapshot.Ignored, Note: "istiod reads it with PILOT_ENABLE_ALPHA_GATEWAY_API only; it sets how requests are balanced and a budget of retries"},
 		{What: "ServiceEntry", Regard: snapshot.Named, Note: "one for a host of a policy, a VirtualDestination or a federated service gets a warning, and makes an answer UNKNOWN where it is, or may be, the older one, or is in the callers' own namespace"},
@@ -42,11 +42,14 @@ var dialect = &snapshot.Dialect{
 		{What: "meshConfig", Regard: snapshot.Followed, Note: "trust domains, root namespace, defaults of exportTo, path normalization and DNS capture, also of the ConfigMap that SHARED_MESH_CONFIG names; outboundTrafficPolicy, discoverySelectors, serviceEntryVisibility and enableAutoMtls"},
 		{What: "protocols that proxies detect", Regard: snapshot.Named, Note: "on ports whose Service names none, where " + alpnFilter + " of istiod is false; and where Services name different ones for a port of the same pods"},
 		{What: "meshConfig.defaultTrafficPolicy", Regard: snapshot.Named},
+		{What: "meshConfig.localityLbSetting, meshNetworks", Regard: snapshot.Named, Note: "distribute, and networks that have a name"},
 		{What: "meshConfig.inboundTrafficPolicy", Regard: snapshot.Named, Note: "LOCALHOST"},
 		{What: "endpoints in other clusters", Regard: snapshot.Named, Note: "of a control plane with remote secrets, which are not read: where its namespace has the label " + networkKey + ", or where it has a " + clusterID + " and another cluster has a service of the same name; not for the hosts that serviceSettings in its meshConfig keep in the cluster (clusterLocal)"},
-		{What: "label " + networkKey, Regard: snapshot.Named, Note: "of pods that are called, where callers have another one; meshNetworks is not looked at"},
+		{What: "label " + networkKey, Regard: snapshot.Named, Note: "of pods that are called, where callers have another one"},
 		{What: "label " + tlsModeLabel, Regard: snapshot.Followed, Note: "of pods that are called"},
 		{What: "traffic annotations", Regard: snapshot.Followed, Note: "of pods, and the same settings of their injector: ports and addresses that pass proxies by. What cannot be read, or depends on an address that is not known, or on the interface of a connection that callers open, makes an answer UNKNOWN. A policy gets a warning about callers of whom its proxies do not see what they send"},
+		{What: "runAsUser and runAsGroup 1337", Regard: snapshot.Ignored, Note: "of containers that call: what they send passes their proxies by, as it counts as sent by these"},
+		{What: "spec.addresses of ServiceEntries", Regard: snapshot.Ignored, Note: "one with the address of a Service, for TCP or TLS on the same port, takes its connections"},
 		{What: "interception mode NONE", Regard: snapshot.Followed, Note: "it makes an answer UNKNOWN"},
 		{What: "ambient mode", Regard: snapshot.Named, Note: "pods by the annotation of istio-cni, and the waypoints that Services, namespaces and pods ask for, also for gateways (istio.io/ingress-use-waypoint). Nothing is translated for them, and an answer is UNKNOWN, or REFUSED where ztunnel lets nobody in; users' objects that mean something else there get a warning"},
 		{What: "waypoints of other kinds", Regard: snapshot.Ignored, Note: "those that ServiceEntries ask for, canaries, whom allowedRoutes lets attach, and Gateways of class istio-remote; of AMBIENT_ENABLE_MULTI_NETWORK only that it is set: with it, a control plane of remote clusters only may drop the endpoints of ServiceEntries"},
@@ -107,6 +110,7 @@ func describe(plan *snapshot.MeshPlan) {
 	plan.PathNormalization = cmp.Or(spec.PathNormalization, snapshot.PathsBase)
 	plan.ResolvesAll = spec.SmartDnsProxyingEnabled
 	plan.IgnoresOwn, plan.DefaultSettings = spec.IgnoresOwn, spec.DefaultTrafficPolicy
+	plan.EndpointNotes = endpointNotes(plan)
 	if spec.PlainByDefault {
 		plan.PlainBy = "enableAutoMtls is false in the meshConfig of mesh " + plan.Ref.Name
 	}

@@ -97,6 +97,10 @@ type IstioMesh struct {
 	// them: connectionPool, outlierDetection. It is not part of Gloo Mesh 1.x.
 	// +kubebuilder:validation:MaxItems=2
 	DefaultTrafficPolicy []string `json:"defaultTrafficPolicy,omitempty"`
+	// EndpointSettings are the settings by which proxies get other endpoints than all that a service has: localityLbSetting, if it
+	// distributes, and meshNetworks, if they name any. They are not part of Gloo Mesh 1.x.
+	// +kubebuilder:validation:MaxItems=8
+	EndpointSettings []string `json:"endpointSettings,omitempty"`
 	// PlainByDefault says that callers present no identity unless a DestinationRule says so (enableAutoMtls is false). It is not
 	// part of Gloo Mesh 1.x.
 	PlainByDefault bool `json:"plainByDefault,omitempty"`
@@ -314,3 +318,9 @@ type MeshList struct {
 	// Items of the list.
 	Items []Mesh `json:"items"`
 }
+
+// The values of IstioMesh.EndpointSettings.
+const (
+	EndpointsByLocality = "localityLbSetting"
+	EndpointsByNetwork  = "meshNetworks"
+)

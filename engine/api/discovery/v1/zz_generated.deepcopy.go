@@ -752,6 +752,11 @@ func (in *IstioMesh) DeepCopyInto(out *IstioMesh) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.EndpointSettings != nil {
+		in, out := &in.EndpointSettings, &out.EndpointSettings
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Ingress != nil {
 		in, out := &in.Ingress, &out.Ingress
 		*out = new(IstioIngress)
