@@ -41,8 +41,8 @@ type backendKey struct {
 	host string
 }
 
-// addBackends reads the BackendTLSPolicies of a cluster.
-func (h *handWritten) addBackends(c *snapshot.Cluster) {
+// newBackendRules reads the BackendTLSPolicies of a cluster, and adds them to an index.
+func newBackendRules(c *snapshot.Cluster, index *hostIndex) backendRules {
 	b := backendRules{
 		of: map[backendKey]*istionetworkingv1.DestinationRule{}, ref: map[*istionetworkingv1.DestinationRule]snapshot.Ref{}, ignored: map[snapshot.Ref]bool{},
 	}
@@ -67,12 +67,12 @@ func (h *handWritten) addBackends(c *snapshot.Cluster) {
 				}
 				if b.of[key] == nil {
 					b.of[key], b.ref[rule] = rule, ref
-					h.destinationRules.add(c, snapshot.BackendTLSPolicy, o, []string{host}, nil)
+					index.add(c, snapshot.BackendTLSPolicy, o, []string{host}, nil)
 				}
 			}
 		}
 	}
-	h.backends = b
+	return b
 }
 
 // backendHosts are the hosts of the target of a policy in a namespace; none if it is of a kind that is not heeded.
@@ -141,10 +141,10 @@ func installationOf(mesh *snapshot.MeshPlan) string {
 
 // policyOf is what some rules that are merged say for a port, and the one that says it first. What users say of TLS prevails over
 // BackendTLSPolicies, but not in each release: then unclear says so in a clause (Istio, PushContext.mergeDestinationRule).
-func (h *handWritten) policyOf(mesh *snapshot.MeshPlan, rules []*istionetworkingv1.DestinationRule, port uint32) (policy *networking.TrafficPolicy, by *istionetworkingv1.DestinationRule, unclear string) {
+func (b *backendRules) policyOf(mesh *snapshot.MeshPlan, rules []*istionetworkingv1.DestinationRule, port uint32) (policy *networking.TrafficPolicy, by *istionetworkingv1.DestinationRule, unclear string) {
 	var backend *istionetworkingv1.DestinationRule
 	for _, o := range rules {
-		switch _, isBackend := h.backends.ref[o]; {
+		switch _, isBackend := b.ref[o]; {
 		case isBackend && backend == nil:
 			backend = o
 		case !isBackend && policy == nil && o.Spec.TrafficPolicy != nil:
@@ -163,7 +163,7 @@ func (h *handWritten) policyOf(mesh *snapshot.MeshPlan, rules []*istionetworking
 		return policy, by, ""
 	}
 	if own != nil {
-		return policy, by, "says otherwise than " + h.ruleRef(backend).String() + ": which of the two its mesh uses depends on the release"
+		return policy, by, "says otherwise than " + b.ref[backend].String() + ": which of the two its mesh uses depends on the release"
 	}
 	merged := policy.DeepCopy()
 	at := slices.IndexFunc(merged.PortLevelSettings, func(s *networking.TrafficPolicy_PortTrafficPolicy) bool {
@@ -182,11 +182,6 @@ func (h *handWritten) policyOf(mesh *snapshot.MeshPlan, rules []*istionetworking
 	}
 	merged.Tls = tls
 	return merged, by, ""
-}
-
-// backendFor is what a policy says callers do for a host.
-func (h *handWritten) backendFor(ref snapshot.Ref, host string) *istionetworkingv1.DestinationRule {
-	return h.backends.of[backendKey{ref, host}]
 }
 
 // stripBackendTLS keeps for what it is, and that it is for Istio.

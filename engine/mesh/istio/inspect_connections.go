@@ -29,7 +29,7 @@ func (h *handWritten) ConnectionFor(of *snapshot.HostQuery, callers *snapshot.Po
 	default:
 		out.Place = snapshot.HandBehind
 	}
-	policy, by, unclear := h.policyOf(of.Mesh, rules, of.Port)
+	policy, by, unclear := h.backends.policyOf(of.Mesh, rules, of.Port)
 	if by != nil {
 		out.Ref = h.ruleRef(by)
 	}
@@ -88,7 +88,7 @@ func (h *handWritten) rulesFor(of *snapshot.HostQuery, callers *snapshot.PodQuer
 		return 2
 	}
 	for _, ref := range h.destinationRules.matching(of.Host) {
-		o := cmp.Or(h.destinationRuleOf[ref.ref], h.backendFor(ref.ref, of.Host))
+		o := cmp.Or(h.destinationRuleOf[ref.ref], h.backends.of[backendKey{ref.ref, of.Host}])
 		if ref.ref.Kind == snapshot.BackendTLSPolicy && !h.backends.heeds(of.Mesh, ref.ref) {
 			continue
 		}
