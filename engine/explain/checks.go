@@ -253,7 +253,7 @@ func (k *checks) cluster(found *CheckedCluster) CheckCategory {
 		c.ok(id(checkCluster), answers, version)
 		k.credential(&c, id, found)
 		hint = cmp.Or(hint, "see `meshctl cluster list`")
-		switch noted := found.Reasons.Of(snapshot.AnotherPlane, snapshot.ObjectsWait); {
+		switch noted := found.Reasons.Of(snapshot.AnotherPlane, snapshot.ObjectsWait, snapshot.VersionSkew); {
 		case found.Health == snapshot.Healthy && noted != nil:
 			c.warn(id("cluster-usable"), usable, noted.What, noted.Hint)
 		case found.Health != snapshot.HealthDegraded || found.Reasons.Of(snapshot.NotReachedByServe) != nil:

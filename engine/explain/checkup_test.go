@@ -105,6 +105,9 @@ func TestCheckup(t *testing.T) {
 		"objects wait there": {func(f *explain.CheckFacts) {
 			f.Clusters[0].Reasons = snapshot.Reasons{{Code: snapshot.ObjectsWait, What: "not narrowed: Gateway a/b", Hint: "change the route"}}
 		}, map[string]explain.CheckResult{"cluster-usable/cluster-1": explain.CheckWarning, "cluster-served/cluster-1": explain.CheckOK}},
+		"its agent is old": {func(f *explain.CheckFacts) {
+			f.Clusters[0].Reasons = snapshot.Reasons{{Code: snapshot.VersionSkew, What: "its agent does not send networkpolicies", Hint: "register the cluster again"}}
+		}, map[string]explain.CheckResult{"cluster-usable/cluster-1": explain.CheckWarning, "cluster-served/cluster-1": explain.CheckOK}},
 		"permissions are missing": {func(f *explain.CheckFacts) {
 			f.Clusters[0].Health, f.Clusters[0].Served, f.Clusters[0].NotServed = snapshot.HealthDegraded, false, true
 			f.Clusters[0].Reasons = snapshot.Reasons{{Code: snapshot.PermissionsMissing, What: "the credential may not list pods"}}

@@ -255,6 +255,12 @@ func TestAnswersNameWhatWasNotRead(t *testing.T) {
 	}
 	why = explain.New(engine.Translate(in)).Why(from, to, explain.Request{})
 	assert.Contains(t, why.NotRead, "PeerAuthentication of cluster-1, PeerAuthentication of cluster-2, which meshctl may not read")
+
+	// The agent of one of them is old.
+	in.Clusters[1].Unsent = []snapshot.Kind{snapshot.PeerAuthentication}
+	why = explain.New(engine.Translate(in)).Why(from, to, explain.Request{})
+	assert.Contains(t, why.NotRead, "PeerAuthentication of cluster-1, which meshctl may not read, and which may decide otherwise: register the cluster again; "+
+		"PeerAuthentication of cluster-2, which the agent is too old to send")
 }
 
 // theOnly is the only object of that name.

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/meshctl/meshctl/engine/netpolicy"
@@ -13,7 +14,11 @@ func networkPolicies(q *query, d *snapshot.DestinationPlan, port uint32) (list [
 	ports := podPortsOf(d, port)
 	for _, f := range q.outside.network.To(d).From(q.workload, q.mesh, ports) {
 		if len(f.By) == 0 {
-			list = append(list, "whether NetworkPolicies of cluster "+f.Cluster+" let connections through, which meshctl's account may not read: register the cluster again")
+			why := "which meshctl's account may not read: register the cluster again"
+			if c := q.clusters[f.Cluster]; c != nil && slices.Contains(c.Unsent, snapshot.NetworkPolicy) {
+				why = "which its agent is too old to send: register the cluster again with --agent-image"
+			}
+			list = append(list, "whether NetworkPolicies of cluster "+f.Cluster+" let connections through, "+why)
 			continue
 		}
 		way := " from " + endText(f.From, d) + " through to port " + strconv.Itoa(int(f.Port)) + " of " + endText(f.To, d)

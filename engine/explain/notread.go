@@ -26,20 +26,28 @@ func (x *Index) NotRead(clusters ...string) string {
 		names := byReason[reason]
 		said = append(said, firstOf(names)+was(len(names))+" not read: "+reason)
 	}
-	var denied []string
+	var denied, unsent []string
 	for _, m := range x.state.Plan.Meshes {
 		c := x.clusters[m.Cluster]
 		if c == nil || !wanted(m.Cluster) || notReadReason(x, c) != "" {
 			continue
 		}
 		kinds := slices.DeleteFunc(slices.Clone(c.Denied), func(k snapshot.Kind) bool { return m.Dialect.Reads[k] == nil })
-		if len(kinds) > 0 {
-			denied = append(denied, kindNames(kinds)+" of "+m.Cluster)
+		isUnsent := func(k snapshot.Kind) bool { return slices.Contains(c.Unsent, k) }
+		if forbidden := slices.DeleteFunc(slices.Clone(kinds), isUnsent); len(forbidden) > 0 {
+			denied = append(denied, kindNames(forbidden)+" of "+m.Cluster)
+		}
+		if old := slices.DeleteFunc(kinds, func(k snapshot.Kind) bool { return !isUnsent(k) }); len(old) > 0 {
+			unsent = append(unsent, kindNames(old)+" of "+m.Cluster)
 		}
 	}
 	if len(denied) > 0 {
 		slices.Sort(denied)
 		said = append(said, firstOf(slices.Compact(denied))+", which meshctl may not read, and which may decide otherwise: register the cluster again")
+	}
+	if len(unsent) > 0 {
+		slices.Sort(unsent)
+		said = append(said, firstOf(slices.Compact(unsent))+", which the agent is too old to send, and which may decide otherwise: register the cluster again with --agent-image")
 	}
 	return snapshot.Sentences(atMost(said)...)
 }

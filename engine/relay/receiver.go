@@ -38,6 +38,8 @@ type incoming struct {
 	held *set
 	// complete: the sender has said in this stream that this is all.
 	complete bool
+	// unknown: the sender has said that it knows no such kind, and nothing else since.
+	unknown bool
 }
 
 // NewReceiver prepares a Receiver of these kinds, which has no objects.
@@ -80,6 +82,16 @@ func (r *Receiver) Complete(but func(kind string) bool) (waiting string, complet
 		}
 	}
 	return "", true
+}
+
+// Unknown are the kinds that the sender does not know, in the order of the kinds.
+func (r *Receiver) Unknown() (out []string) {
+	for _, kind := range r.order {
+		if r.kinds[kind].unknown {
+			out = append(out, kind)
+		}
+	}
+	return out
 }
 
 // Mismatches is how often what was there differed from what the sender said that it is.
@@ -172,7 +184,7 @@ func (r *Receiver) receiveComplete(c *relayv1.Complete) error {
 	case k == nil:
 		return fmt.Errorf("%q is said to be complete, of which nothing was said", c.GetKind())
 	case c.GetUnknown():
-		k.complete = true
+		k.complete, k.unknown = true, true
 	case k.held.is(c.GetCount(), c.GetDigest()):
 		r.completed(c.GetKind(), k, c.GetVersion())
 	default:

@@ -76,7 +76,7 @@ func (r *Receiver) receiveSame(same *relayv1.Same) {
 
 // completed says that everything of a kind is there.
 func (r *Receiver) completed(kind string, k *incoming, version uint64) {
-	k.complete = true
+	k.complete, k.unknown = true, false
 	r.store.Complete(kind, version, func(of Key) bool { _, held := k.held.of[of]; return held })
 }
 

@@ -85,6 +85,8 @@ type Cluster struct {
 	Unread []Unread
 	// Denied are the kinds that the account of the management plane may not read, ascending: their lists say nothing.
 	Denied []Kind
+	// Unsent are those of Denied that nobody forbids: the agent of the cluster is older than they are, and does not send them.
+	Unsent []Kind
 	// MutatingWebhookConfigurations are those of the injectors of Istio.
 	MutatingWebhookConfigurations []*admissionv1.MutatingWebhookConfiguration
 	// WebhooksUnknown: MutatingWebhookConfigurations were not read, so that their absence

@@ -82,7 +82,7 @@ type clusterFailures struct {
 	// held is why its Secret is not used, its credential is not renewed, nothing is
 	// deleted there, or a kind cannot be listed.
 	held *snapshot.Reason
-	// noted is what is no failure: other management planes that write there, and objects that wait.
+	// noted is what is no failure: other management planes that write there, objects that wait, and kinds that its agent does not send.
 	noted snapshot.Reasons
 	// leaving is what is waited for before it can be deregistered; none if it stays.
 	leaving snapshot.Reasons
@@ -96,7 +96,7 @@ func (c *clusterFailures) add(f snapshot.Failure) {
 		c.held = &f.Reason
 	case f.Code == snapshot.ClusterLeaving:
 		c.leaving = snapshot.Reasons{f.Reason}
-	case f.Code == snapshot.AnotherPlane, f.Code == snapshot.ObjectsWait:
+	case f.Code == snapshot.AnotherPlane, f.Code == snapshot.ObjectsWait, f.Code == snapshot.VersionSkew:
 		c.noted = append(c.noted, f.Reason)
 	case f.Code == snapshot.ObjectUnreadable && f.Ref.Cluster != "":
 		c.broken = append(c.broken, f)

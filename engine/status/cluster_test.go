@@ -10,7 +10,7 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// TestWhatIsNotedOfAClusterIsNoFailure: another management plane, and objects that wait, are both told of a cluster that works.
+// TestWhatIsNotedOfAClusterIsNoFailure: another management plane, objects that wait, and an old agent are all told of a cluster that works.
 func TestWhatIsNotedOfAClusterIsNoFailure(t *testing.T) {
 	t.Parallel()
 	ref := snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: "gloo-mesh", Name: "cluster-1"}
@@ -18,7 +18,7 @@ func TestWhatIsNotedOfAClusterIsNoFailure(t *testing.T) {
 		Management: &snapshot.Management{KubernetesClusters: []*multiclusterv1alpha1.KubernetesCluster{{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}}}},
 		Clusters:   []*snapshot.Cluster{{Name: "cluster-1", Sync: snapshot.Synced}},
 	}
-	for _, code := range []snapshot.Code{snapshot.AnotherPlane, snapshot.ObjectsWait} {
+	for _, code := range []snapshot.Code{snapshot.AnotherPlane, snapshot.ObjectsWait, snapshot.VersionSkew} {
 		in.Failures = append(in.Failures, snapshot.Failure{Ref: ref, Reason: snapshot.Reason{Code: code, What: "this is " + string(code)}})
 	}
 	var statuses clusterStatuses
@@ -26,6 +26,6 @@ func TestWhatIsNotedOfAClusterIsNoFailure(t *testing.T) {
 	assert.False(t, statuses.update(in), "nothing has changed")
 	got := statuses.made[0].Value.(*multiclusterv1alpha1.KubernetesClusterStatus).Status[0]
 	assert.Equal(t, multiclusterv1alpha1.ClusterStateAccepted, got.State)
-	assert.Equal(t, "this is AnotherPlane; this is ObjectsWait", got.Message)
-	assert.Len(t, got.Reasons, 2)
+	assert.Equal(t, "this is AnotherPlane; this is ObjectsWait; this is VersionSkew", got.Message)
+	assert.Len(t, got.Reasons, 3)
 }

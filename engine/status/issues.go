@@ -69,6 +69,8 @@ func FailureIssue(f snapshot.Failure) snapshot.Issue {
 		hint, severity = "`kubectl get virtualservices,serviceentries,authorizationpolicies -A -L "+snapshot.PlaneLabel+"` shows whose objects are there", snapshot.Warning
 	case snapshot.ObjectsWait:
 		hint, severity = "`meshctl cluster list` says which, and what to do", snapshot.Warning
+	case snapshot.VersionSkew:
+		hint, severity = "`meshctl cluster list` shows the version of each agent", snapshot.Warning
 	case snapshot.ClusterLeaving:
 		hint, severity = "`meshctl cluster deregister "+f.Ref.Name+"` waits for it, and goes on where it was interrupted", snapshot.Warning
 	case snapshot.SecretRefused:

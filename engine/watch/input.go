@@ -87,6 +87,7 @@ func (s *Source) clusterViews(management *snapshot.Management) ([]*snapshot.Clus
 		clusters = append(clusters, view)
 		broken = append(broken, failures...)
 		broken = append(broken, unreadPolicies(management, view)...)
+		broken = append(broken, unsentKinds(management, view)...)
 	}
 	unknown := map[string]*snapshot.Cluster{}
 	for _, registered := range management.KubernetesClusters {
@@ -119,7 +120,7 @@ func sortedFailures(lists ...[]snapshot.Failure) []snapshot.Failure {
 func unreadPolicies(m *snapshot.Management, c *snapshot.Cluster) (out []snapshot.Failure) {
 	for _, kind := range c.Denied {
 		info := kind.Info()
-		if info.Access&snapshot.InClusters == 0 || !virtualmesh.PoliciesCountIn(m, c.Name) {
+		if info.Access&snapshot.InClusters == 0 || slices.Contains(c.Unsent, kind) || !virtualmesh.PoliciesCountIn(m, c.Name) {
 			continue
 		}
 		out = append(out, snapshot.Failure{
@@ -132,4 +133,29 @@ func unreadPolicies(m *snapshot.Management, c *snapshot.Cluster) (out []snapshot
 		})
 	}
 	return out
+}
+
+// unsentKinds says of a cluster which kinds its agent is too old to send. Policies count only where Settings say so.
+func unsentKinds(m *snapshot.Management, c *snapshot.Cluster) []snapshot.Failure {
+	var names []string
+	for _, kind := range c.Unsent {
+		if info := kind.Info(); info.Access&snapshot.InClusters == 0 || virtualmesh.PoliciesCountIn(m, c.Name) {
+			names = append(names, strings.TrimSuffix(info.Resource+"."+info.Group, "."))
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	agent := "its agent"
+	if c.Relay != nil && c.Relay.Version != "" {
+		agent += " (version " + c.Relay.Version + ")"
+	}
+	return []snapshot.Failure{{
+		Ref: snapshot.Ref{Kind: snapshot.KubernetesCluster, Namespace: m.Namespace, Name: c.Name},
+		Reason: snapshot.Reason{
+			Code: snapshot.VersionSkew,
+			What: agent + " is older than meshctl serve and does not send " + strings.Join(names, ", ") + ": what users write of them there is in no answer, and has no effect on what is written",
+			Hint: "run the agent from an image of the newer version: register the cluster again with --agent-image",
+		},
+	}}
 }

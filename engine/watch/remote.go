@@ -185,6 +185,8 @@ func (s *RemoteStream) Receive(d *relayv1.Data) error {
 		if state := d.GetCluster(); state != nil {
 			r.state = state
 			r.takeState()
+		} else if r.state != nil && (d.GetComplete() != nil || d.GetSame() != nil) {
+			r.takeState() // which kinds the agent knows
 		}
 	})
 	return nil
@@ -210,6 +212,17 @@ func (r *Remote) takeState() {
 			r.conn.Refuse(k, "the agent's account may not list it")
 		}
 	}
+	r.next.Unsent = nil
+	for _, name := range r.receiver.Unknown() {
+		if k, known := relay.KindNamed(name); known {
+			r.next.Unsent = append(r.next.Unsent, k)
+		}
+		if k, known := relay.WrittenNamed(name); known {
+			r.conn.Refuse(k, "the agent is older than the kind, and does not send it")
+		}
+	}
+	slices.Sort(r.next.Unsent)
+	r.next.Denied = append(r.next.Denied, r.next.Unsent...)
 	slices.Sort(r.next.Denied)
 	for _, name := range r.state.GetAbsent() {
 		if k, known := relay.WrittenNamed(name); known {
@@ -361,7 +374,7 @@ func (r *Remote) copyLists() {
 // sameView reports whether two views of a cluster are the same, by the identity of their lists.
 func sameView(a, b *snapshot.Cluster) bool {
 	if a.Domain != b.Domain || a.Sync != b.Sync || a.Reason != b.Reason || a.Credential != b.Credential || a.Reading != b.Reading || a.Relay != b.Relay ||
-		!slices.Equal(a.Denied, b.Denied) || !slices.Equal(a.Unread, b.Unread) {
+		!slices.Equal(a.Denied, b.Denied) || !slices.Equal(a.Unsent, b.Unsent) || !slices.Equal(a.Unread, b.Unread) {
 		return false
 	}
 	for kind, list := range a.Lists {
