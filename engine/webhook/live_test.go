@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,9 +37,25 @@ type live struct {
 	config *rest.Config
 	client kube.Clientset
 	state  *snapshot.State
+	// stalled, if set, is closed when the webhook is to answer again.
+	stalled atomic.Pointer[chan struct{}]
 	// port is always the same one, as the configurations have it.
 	address string
 }
+
+// everybodyWrites is what Kubernetes allows.
+const everybodyWrites = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: writers}
+rules: [{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: writers}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: writers}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "system:authenticated"}]
+`
 
 func newLive(t *testing.T) *live {
 	t.Helper()
@@ -50,18 +67,7 @@ func newLive(t *testing.T) *live {
 	require.NoError(t, err)
 	l := &live{t: t, config: config, client: client, state: bookinfo(t, role(), binding()), address: sandboxtest.Address(t)}
 	// Everybody may write by Kubernetes: the test is about Roles.
-	sandboxtest.Apply(t, config, []byte(`
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: writers}
-rules: [{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: writers}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: writers}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "system:authenticated"}]
-`))
+	sandboxtest.Apply(t, config, []byte(everybodyWrites))
 	return l
 }
 
@@ -77,7 +83,7 @@ func (l *live) serve(mode webhook.Mode, failurePolicy string) (stop func()) {
 	require.NoError(l.t, err)
 	store := l.store(time.Now)
 	hook := webhook.New(webhook.Options{
-		Namespace: home, State: func() *snapshot.State { return l.state }, Mode: mode, Budget: time.Minute, Log: slog.New(slog.DiscardHandler),
+		Namespace: home, State: l.read, Mode: mode, Budget: time.Minute, Log: slog.New(slog.DiscardHandler),
 	})
 	dynamicClient, err := dynamic.NewForConfig(l.config)
 	require.NoError(l.t, err)
@@ -93,6 +99,75 @@ func (l *live) serve(mode webhook.Mode, failurePolicy string) (stop func()) {
 		cancel()
 		require.NoError(l.t, <-ended)
 	}
+}
+
+// read is the state, once the webhook is not stalled.
+func (l *live) read() *snapshot.State {
+	if until := l.stalled.Load(); until != nil {
+		<-*until
+	}
+	return l.state
+}
+
+// stall has the webhook answer nothing until resume is called.
+func (l *live) stall() (resume func()) {
+	until := make(chan struct{})
+	l.stalled.Store(&until)
+	return func() {
+		l.stalled.Store(nil)
+		close(until)
+	}
+}
+
+// slow is a webhook that takes longer than API servers wait: the failure policy decides, as if it were away, and users wait a bounded time.
+func (l *live) slow(ada, bob, masters *user) {
+	l.t.Helper()
+	for _, policy := range []string{"Fail", "Ignore"} {
+		stop := l.serve(webhook.Enforce, policy)
+		l.fails(policy)
+		waittest.NoError(l.t, "it answers", func() error {
+			if err := l.create(bob, closing); !apierrors.IsForbidden(err) {
+				return fmt.Errorf("not rejected: %w", err)
+			}
+			return nil
+		})
+		masters.take()
+		resume := l.stall()
+		began := time.Now()
+		err := l.create(bob, closing)
+		if policy == "Fail" {
+			require.ErrorContains(l.t, err, `failed calling webhook "roles.meshctl.io"`)
+			require.ErrorContains(l.t, err, "deadline exceeded")
+		} else {
+			require.NoError(l.t, err, "writes go on")
+		}
+		require.NoError(l.t, l.create(masters, closingAll), "nobody is locked out")
+		assert.Empty(l.t, masters.take(), "no warning comes too late")
+		assert.Less(l.t, time.Since(began), waittest.Soon())
+		resume()
+		waittest.NoError(l.t, "it answers in time again", func() error {
+			if err := l.create(ada, closing); err != nil {
+				return err
+			}
+			if err := l.create(bob, closing); !apierrors.IsForbidden(err) {
+				return fmt.Errorf("not rejected: %w", err)
+			}
+			return nil
+		})
+		stop()
+	}
+}
+
+// fails waits until the failure policy for Roles is this one.
+func (l *live) fails(policy string) {
+	l.t.Helper()
+	waittest.NoError(l.t, "the failure policy is "+policy, func() error {
+		c, err := l.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(l.t.Context(), webhook.RolesConfiguration(home), metav1.GetOptions{})
+		if err == nil && string(*c.Webhooks[0].FailurePolicy) != policy {
+			err = fmt.Errorf("it is %s", *c.Webhooks[0].FailurePolicy)
+		}
+		return err
+	})
 }
 
 // user is a client that writes as somebody, and collects the warnings that kubectl would print.
@@ -192,13 +267,7 @@ func TestLive(t *testing.T) {
 		}
 		return nil
 	})
-	waittest.NoError(t, "the failure policy is Ignore", func() error {
-		c, err := l.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), webhook.RolesConfiguration(home), metav1.GetOptions{})
-		if err == nil && *c.Webhooks[0].FailurePolicy != "Ignore" {
-			err = fmt.Errorf("it is %s", *c.Webhooks[0].FailurePolicy)
-		}
-		return err
-	})
+	l.fails("Ignore")
 	l.orphan(stop)
 	waittest.NoError(t, "writes go on", func() error { return l.create(bob, closing) })
 
@@ -215,6 +284,7 @@ func TestLive(t *testing.T) {
 	for i := range list.Items {
 		assert.False(t, slices.Contains([]string{webhook.RolesConfiguration(home), webhook.WarningsConfiguration(home)}, list.Items[i].Name), "what leads nowhere is removed")
 	}
+	l.slow(ada, bob, masters)
 	l.inside()
 }
 

@@ -76,11 +76,7 @@ func (w *Webhook) Run(ctx context.Context, o ServeOptions) error {
 	if err != nil {
 		return fmt.Errorf("the admission webhook cannot be served at %s: %w; choose another address with --webhook-bind", o.Bind, err)
 	}
-	server := &http.Server{
-		Handler: w.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: time.Minute,
-		ErrorLog:  slog.NewLogLogger(w.Log.Handler(), slog.LevelDebug),
-		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return r.shown.Load(), nil }},
-	}
+	server := r.server()
 	ended := make(chan error, 1)
 	go func() { ended <- server.ServeTLS(listener, "", "") }()
 	w.Log.Info("serving the admission webhook", "address", "https://"+listener.Addr().String(), "roles", string(w.Mode))
@@ -101,6 +97,16 @@ type running struct {
 	// shown is what is served, and next what was read last.
 	shown atomic.Pointer[tls.Certificate]
 	next  Certificate
+}
+
+// server shows the certificate of the moment.
+func (r *running) server() *http.Server {
+	w := r.webhook
+	return &http.Server{
+		Handler: w.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: time.Minute,
+		ErrorLog:  slog.NewLogLogger(w.Log.Handler(), slog.LevelDebug),
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return r.shown.Load(), nil }},
+	}
 }
 
 // load reads the certificate.
