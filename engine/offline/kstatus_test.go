@@ -3,7 +3,9 @@ package offline_test
 import (
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -89,6 +91,27 @@ func TestConditionsSayWhatTheStateSays(t *testing.T) {
 	} {
 		assert.True(t, seen[want], "no case has %s", want)
 	}
+}
+
+// TestWhichKindsHaveConditions: each kind of ours whose status has conditions is in the states above, and the others are named: for them,
+// kubectl wait has nothing to wait for.
+func TestWhichKindsHaveConditions(t *testing.T) {
+	t.Parallel()
+	var with, without []string
+	for _, k := range snapshot.Kinds(snapshot.ManagementSide, ^snapshot.Access(0)) {
+		status, has := reflect.TypeOf(k.New()).Elem().FieldByName("Status")
+		if !has || !strings.HasSuffix(k.Info().Group, "solo.io") {
+			continue
+		}
+		if _, conditions := status.Type.FieldByName("Conditions"); conditions {
+			with = append(with, k.String())
+		} else {
+			without = append(without, k.String())
+		}
+	}
+	assert.ElementsMatch(t, []string{"TrafficPolicy", "AccessPolicy", "VirtualMesh", "VirtualDestination", "ServiceDependency", "Settings", "KubernetesCluster"}, with)
+	// What was discovered, what is not translated, what decides at admission only, and requests between agents and serve.
+	assert.ElementsMatch(t, []string{"Mesh", "Workload", "Destination", "WasmDeployment", "AccessLogRecord", "Role", "RoleBinding"}, without)
 }
 
 // half is an input in which a cluster does not answer in which something of each object with a status is to be written.
