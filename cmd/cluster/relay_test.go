@@ -37,6 +37,7 @@ import (
 type relayWorld struct {
 	t          *testing.T
 	servers    []*local.Cluster
+	configs    map[string]*rest.Config
 	management *rest.Config
 	remote     *rest.Config
 	address    string
@@ -49,20 +50,35 @@ type relayWorld struct {
 
 func newRelayWorld(t *testing.T) *relayWorld {
 	t.Helper()
-	w := &relayWorld{t: t, servers: sandboxtest.APIServers(t, 2), address: sandboxtest.Address(t), serveLog: &sandboxtest.Buffer{}}
-	var err error
-	w.management, err = w.servers[0].Config()
-	require.NoError(t, err)
-	w.remote, err = w.servers[1].Config()
-	require.NoError(t, err)
-	f, out, errs := testFactory(map[string]*rest.Config{"cluster-1": w.management, "cluster-2": w.remote})
+	w := newRelayClusters(t, 2)
+	w.serve()
+	return w
+}
+
+// newRelayClusters is a world of n clusters in which nothing serves yet.
+func newRelayClusters(t *testing.T, n int) *relayWorld {
+	t.Helper()
+	w := &relayWorld{t: t, servers: sandboxtest.APIServers(t, n), configs: map[string]*rest.Config{}, address: sandboxtest.Address(t), serveLog: &sandboxtest.Buffer{}}
+	for _, server := range w.servers {
+		config, err := server.Config()
+		require.NoError(t, err)
+		w.configs[server.Name()] = config
+	}
+	w.management, w.remote = w.configs["cluster-1"], w.configs["cluster-2"]
+	f, out, errs := testFactory(w.configs)
 	w.factory, w.stdout, w.stderr, w.reset = f, out.String, errs.String, func() { out.Reset(); errs.Reset() }
-	_, err = registration.InstallCRDs(t.Context(), w.management)
+	_, err := registration.InstallCRDs(t.Context(), w.management)
 	require.NoError(t, err)
 	sandboxtest.MakeNamespace(t, w.management, "gloo-mesh")
-	w.start(serve.NewCmd, w.management, w.serveLog, "--relay-bind", w.address, "--metrics-bind=", "--debug-bind=")
-	waittest.Until(t, "serve leads", func() bool { return regexp.MustCompile("lead").MatchString(w.serveLog.String()) })
 	return w
+}
+
+// serve starts the management plane.
+func (w *relayWorld) serve() (stop func()) {
+	w.t.Helper()
+	stop = w.start(serve.NewCmd, w.management, w.serveLog, "--relay-bind", w.address, "--metrics-bind=", "--debug-bind=")
+	waittest.Until(w.t, "serve leads", func() bool { return regexp.MustCompile("lead").MatchString(w.serveLog.String()) })
+	return stop
 }
 
 // start runs a command until the test ends, or stop is called.
