@@ -130,7 +130,7 @@ func (s *Store) generate(ctx context.Context, vm *networkingv1.VirtualMesh, o or
 func (s *Store) keep(ctx context.Context, vm *networkingv1.VirtualMesh, root *x509.Certificate) error {
 	fingerprint := pki.Fingerprint(root)
 	ref := snapshot.RefOf(snapshot.VirtualMesh, vm)
-	secret := s.secretFor(vm, laterName(ref, "certificate", fingerprint), "the certificate of a root whose key is not here",
+	secret := s.secretFor(vm, laterName(ref, "certificate", fingerprint), keptCause,
 		map[string][]byte{pki.RootCertKey: pki.Chain{root}.PEM()})
 	made, err := s.create(ctx, secret)
 	if err == nil && made {

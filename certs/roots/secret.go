@@ -176,3 +176,25 @@ func (s *Store) labels() map[string]string {
 }
 
 func describe(ref snapshot.Ref) string { return "Secret " + ref.Namespace + "/" + ref.Name }
+
+// Keyless is the Secret that keeps the certificate of a root for a VirtualMesh without its key, as the store makes it where somebody else
+// has the key; nil if the Secret has no root of a VirtualMesh. The Secret itself, if it has no key.
+func Keyless(secret *corev1.Secret) *corev1.Secret {
+	certs, err := pki.ReadCertificates(secret.Data[pki.RootCertKey])
+	if err != nil || secret.Type != SecretType {
+		return nil
+	}
+	if _, keyed := secret.Data[pki.RootKeyKey]; !keyed {
+		return secret
+	}
+	out, of := secret.DeepCopy(), virtualMeshOf(secret)
+	out.ObjectMeta = metav1.ObjectMeta{
+		Namespace: secret.Namespace, Name: laterName(of, "certificate", pki.Fingerprint(certs[0])), Labels: secret.Labels,
+		Annotations: map[string]string{VirtualMeshAnnotation: of.Namespace + "/" + of.Name, CauseAnnotation: keptCause},
+	}
+	out.Data, out.Immutable = map[string][]byte{pki.RootCertKey: pki.Chain{certs[0]}.PEM()}, nil
+	return out
+}
+
+// keptCause is why there is a Secret with a certificate alone.
+const keptCause = "the certificate of a root whose key is not here"

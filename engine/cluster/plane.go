@@ -37,12 +37,7 @@ func KeepPlaneID(ctx context.Context, management kube.Clientset, namespace strin
 	if err != nil || stored {
 		return id, err
 	}
-	immutable := true
-	_, err = management.CoreV1().ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: PlaneName, Labels: map[string]string{ManagedByLabel: ManagedBy}},
-		Data:       map[string]string{planeKey: id},
-		Immutable:  &immutable,
-	}, metav1.CreateOptions{})
+	_, err = management.CoreV1().ConfigMaps(namespace).Create(ctx, PlaneObject(namespace, id), metav1.CreateOptions{})
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return PlaneID(ctx, management, namespace)
@@ -50,6 +45,16 @@ func KeepPlaneID(ctx context.Context, management kube.Clientset, namespace strin
 		return "", fmt.Errorf("ConfigMap %s/%s: storing the identity of the management plane: %w; allow meshctl to create it", namespace, PlaneName, err)
 	}
 	return id, nil
+}
+
+// PlaneObject is what stores an identity.
+func PlaneObject(namespace, id string) *corev1.ConfigMap {
+	immutable := true
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: PlaneName, Labels: map[string]string{ManagedByLabel: ManagedBy}},
+		Data:       map[string]string{planeKey: id},
+		Immutable:  &immutable,
+	}
 }
 
 func planeID(ctx context.Context, management kube.Clientset, namespace string) (id string, stored bool, err error) {
