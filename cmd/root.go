@@ -5,6 +5,7 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/accesslogs"
 	"github.com/meshctl/meshctl/cmd/agent"
+	"github.com/meshctl/meshctl/cmd/backup"
 	"github.com/meshctl/meshctl/cmd/changes"
 	"github.com/meshctl/meshctl/cmd/check"
 	"github.com/meshctl/meshctl/cmd/cluster"
@@ -89,7 +90,7 @@ func NewCmdRoot(f *cmdutil.Factory) *cobra.Command {
 	}
 	add("try", demo.NewCmd(f, nil))
 	add("inspect", dashboard.NewCmd(f, nil), describe.NewCmd(f, nil), why.NewCmd(f, nil), check.NewCmd(f, nil), changes.NewCmd(f, nil), top.NewCmd(f, nil), accesslogs.NewCmd(f, nil), plan.NewCmd(f, nil), simulate.NewCmd(f, nil), graph.NewCmd(f, nil), translate.NewCmd(f, nil), wait.NewCmd(f, nil), export.NewCmd(f, nil), debug.NewCmd(f, nil))
-	add("manage", initialize.NewCmd(f, nil), install.NewCmd(f, nil), install.NewUpgradeCmd(f, nil), install.NewUninstallCmd(f, nil), cluster.NewCmd(f), mesh.NewCmd(f), trust.NewCmd(f), telemetry.NewCmd(f), create.NewCmd(f, nil), edit.NewCmd(f, nil), serve.NewCmd(f, nil), agent.NewCmd(f, nil))
+	add("manage", initialize.NewCmd(f, nil), install.NewCmd(f, nil), install.NewUpgradeCmd(f, nil), install.NewUninstallCmd(f, nil), backup.NewCmd(f, nil), backup.NewRestoreCmd(f, nil), cluster.NewCmd(f), mesh.NewCmd(f), trust.NewCmd(f), telemetry.NewCmd(f), create.NewCmd(f, nil), edit.NewCmd(f, nil), serve.NewCmd(f, nil), agent.NewCmd(f, nil))
 	add("", version.NewCmd(f, nil))
 	add("", help.NewTopics()...)
 	cmd.SetHelpCommand(help.NewCmd(f))

@@ -20,7 +20,7 @@ import (
 // notReading are the commands whose work is not to answer a question, each with what it does instead.
 // All others print their answer as JSON and YAML, which a schema describes.
 var notReading = map[string]string{
-	"agent": "runs", "serve": "runs", "dashboard": "is a screen", "debug snapshot": "writes a file", "debug bundle": "writes a file", "init": "writes", "wait": "says when something is the case",
+	"agent": "runs", "serve": "runs", "dashboard": "is a screen", "debug snapshot": "writes a file", "debug bundle": "writes a file", "backup": "writes a file", "init": "writes", "wait": "says when something is the case",
 	"cluster release": "says in one sentence what it would let go", "cluster invite": "prints manifests", "cluster revoke": "writes", "cluster approve": "writes", "trust rotate": "writes", "trust pause": "writes", "trust resume": "writes",
 	"trust rollback": "writes", "trust accept": "writes", "telemetry enable": "writes", "telemetry disable": "writes", "demo up": "runs", "demo down": "ends what runs", "demo prepare": "builds", "demo kubeconfig": "prints a path for a shell",
 	"demo show": "runs another command", "demo break": "writes", "demo repair": "writes", "completion bash": "prints a script", "completion zsh": "prints a script",

@@ -3,9 +3,11 @@ package cmdutil
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 )
 
 // WriteFolder writes files of YAML, by their names with slashes, into a folder, which it makes if needed. Each begins
@@ -59,4 +61,27 @@ func removeOrphans(root *os.Root, mark []byte, files map[string][]byte) error {
 		}
 		return root.Remove(name) //nolint:wrapcheck // it names the file
 	})
+}
+
+// WriteFile writes a file that only its owner can read. It writes beside it first, so that a file that is there stays whole if that fails.
+// It returns the size in bytes.
+func WriteFile(file string, write func(io.Writer) error) (size int64, err error) {
+	temporary, err := os.CreateTemp(filepath.Dir(file), ".meshctl-*")
+	if err != nil {
+		return 0, err //nolint:wrapcheck // it names the file
+	}
+	defer func() { _ = os.Remove(temporary.Name()) }() // nothing is there any more if all went well
+	if err := write(temporary); err != nil {
+		_ = temporary.Close()
+		return 0, err
+	}
+	info, err := temporary.Stat()
+	if err != nil {
+		_ = temporary.Close()
+		return 0, err //nolint:wrapcheck // it names the file
+	}
+	if err := temporary.Close(); err != nil {
+		return 0, err //nolint:wrapcheck // it names the file
+	}
+	return info.Size(), os.Rename(temporary.Name(), file) //nolint:wrapcheck // it names the file
 }

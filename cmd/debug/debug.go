@@ -8,8 +8,7 @@ package debug
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -139,24 +138,7 @@ func (o *Options) changes(ctx context.Context, read *reading.Reading) snapshot.C
 	return nil
 }
 
-// write writes the archive beside the file first, so that a file that is there stays whole if that
-// fails.
+// write writes an archive.
 func write(file string, files map[string][]byte) (size int64, err error) {
-	temporary, err := os.CreateTemp(filepath.Dir(file), ".meshctl-*")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = os.Remove(temporary.Name()) }() // nothing is there any more if all went well
-	if err := offline.WriteArchive(temporary, files); err != nil {
-		_ = temporary.Close()
-		return 0, err
-	}
-	info, err := temporary.Stat()
-	if err != nil {
-		return 0, err
-	}
-	if err := temporary.Close(); err != nil {
-		return 0, err
-	}
-	return info.Size(), os.Rename(temporary.Name(), file)
+	return cmdutil.WriteFile(file, func(to io.Writer) error { return offline.WriteArchive(to, files) })
 }
