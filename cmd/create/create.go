@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/interview"
@@ -92,9 +93,7 @@ func newCmdKind(f *cmdutil.Factory, kind KindCommand, runF func(context.Context,
 				opts.Name = args[0]
 			}
 			opts.command = cmd.CommandPath()
-			if cmd.Flags().Changed("output") && !opts.Apply && opts.Save == "" {
-				opts.DryRun = true
-			}
+			opts.PrintsOnly(cmd)
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}
@@ -102,10 +101,11 @@ func newCmdKind(f *cmdutil.Factory, kind KindCommand, runF func(context.Context,
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cmdutil.ExitCodes(cmd, cmdutil.Exit{
-		Code: cmdutil.ExitFindings, Means: "the object is or would be INVALID, or has another error, whether it is applied, saved or, with --dry-run, only printed",
+	opts.AddFlags(cmd, FlagUsages{
+		Namespace: "`namespace` of the new object (default: the namespace of the management plane)",
+		Apply:     "create the object in the management cluster without confirmation",
+		Save:      "write the manifest to this `file`",
 	})
-	opts.addFlags(cmd)
 	joins := form.Kind == snapshot.VirtualMesh
 	if joins {
 		AddAllMeshesFlag(cmd, &opts.AllMeshes)
@@ -141,16 +141,26 @@ func AddFormFlags(cmd *cobra.Command, form *wizards.Form, answers wizards.Answer
 	cmd.Flags().Var(&value{answers: answers}, wizards.AnyField, "set any field below spec, as PATH=JSON; may be repeated")
 }
 
-func (o *Options) addFlags(cmd *cobra.Command) {
+// FlagUsages are what differs in the usages of the flags of AddFlags.
+type FlagUsages struct{ Namespace, Apply, Save string }
+
+// AddFlags adds the flags that say what to read, and what to do with the manifest; more are between these.
+func (o *Options) AddFlags(cmd *cobra.Command, usages FlagUsages, more ...func(*pflag.FlagSet)) {
+	cmdutil.ExitCodes(cmd, cmdutil.Exit{
+		Code: cmdutil.ExitFindings, Means: "the object is or would be INVALID, or has another error, whether it is applied, saved or, with --dry-run, only printed",
+	})
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVarP(&o.Namespace, "namespace", "n", "", "`namespace` of the new object (default: the namespace of the management plane)")
+	flags.StringVarP(&o.Namespace, "namespace", "n", "", usages.Namespace)
 	flags.StringVar(&o.Dir, "dir", "", "read the manifests in this `folder` instead of a cluster")
 	o.Kube.AddFlags(cmd)
 	flags.StringVar(&o.MgmtNamespace, "mgmt-namespace", snapshot.DefaultNamespace, "`namespace` of the management plane")
-	flags.BoolVar(&o.Apply, "apply", false, "create the object in the management cluster without confirmation")
+	for _, add := range more {
+		add(flags)
+	}
+	flags.BoolVar(&o.Apply, "apply", false, usages.Apply)
 	flags.BoolVar(&o.DryRun, "dry-run", false, "print the manifest and what it would change, without writing anything")
-	flags.StringVar(&o.Save, "save", "", "write the manifest to this `file`")
+	flags.StringVar(&o.Save, "save", "", usages.Save)
 	o.Output.AddOnly(cmd, cmdutil.FormatYAML, cmdutil.FormatJSON)
 	o.Output.Prints(cmdutil.Form{Value: cmdutil.Manifest{}})
 	o.Flags.AddFlags(cmd)
@@ -159,6 +169,13 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 		cmd.MarkFlagsMutuallyExclusive("dir", cluster)
 	}
 	_ = cmd.MarkFlagDirname("dir")
+}
+
+// PrintsOnly takes --output without another decision for --dry-run.
+func (o *Options) PrintsOnly(cmd *cobra.Command) {
+	if cmd.Flags().Changed("output") && !o.Apply && o.Save == "" {
+		o.DryRun = true
+	}
 }
 
 // value is a flag whose values become answers as they are.

@@ -25,21 +25,15 @@ import (
 
 func createRun(ctx context.Context, opts *Options) error {
 	opts.Namespace = cmp.Or(opts.Namespace, opts.MgmtNamespace)
-	if opts.Flags.Recover != "" {
-		if err := opts.LoadAnswers(); err != nil {
-			return err
-		}
+	if err := opts.Begin(ctx); err != nil {
+		return err
 	}
-	opts.Asks = opts.Prompter != nil || interview.CanAsk(opts.Streams)
 	if err := opts.complete(); err != nil {
 		return err
 	}
 	in, err := opts.Input(ctx)
 	if err != nil {
 		return err
-	}
-	if opts.Asks && opts.Prompter == nil {
-		opts.Prompter = opts.Flags.Prompter(ctx, opts.Streams)
 	}
 	command, err := opts.Run(ctx, in)
 	if err != nil && opts.Asks {
@@ -52,6 +46,20 @@ func createRun(ctx context.Context, opts *Options) error {
 		opts.Say("Equivalent command:\n\n  %s\n", wizards.Quote(command))
 	}
 	return opts.Finding
+}
+
+// Begin loads saved answers, if the flags name some, and finds out whether there is somebody to ask.
+func (o *Options) Begin(ctx context.Context) error {
+	if o.Flags.Recover != "" {
+		if err := o.LoadAnswers(); err != nil {
+			return err
+		}
+	}
+	o.Asks = o.Prompter != nil || interview.CanAsk(o.Streams)
+	if o.Asks && o.Prompter == nil {
+		o.Prompter = o.Flags.Prompter(ctx, o.Streams)
+	}
+	return nil
 }
 
 // Run asks for what the answers leave out, and applies, saves or prints the
@@ -104,12 +112,24 @@ func (o *Options) complete() error {
 		missing = append(missing, flags)
 	}
 	if !o.Decided() {
-		missing = append(missing, "what to do with it: --apply, --save FILE or --dry-run")
+		missing = append(missing, Undecided)
 	}
+	return o.MissingError(missing)
+}
+
+// Undecided is what is missing where the flags do not say what to do with the manifest.
+const Undecided = "what to do with it: --apply, --save FILE or --dry-run"
+
+// MissingError says which settings are required and missing; nil if there are none.
+func (o *Options) MissingError(missing []string) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return cmdutil.FlagErrorf("required settings are missing, and there is no terminal to ask for them; set\n  %s", strings.Join(missing, "\n  "))
+	nobody := ", and there is no terminal to ask for them"
+	if o.Asks {
+		nobody = ""
+	}
+	return cmdutil.FlagErrorf("required settings are missing%s; set\n  %s", nobody, strings.Join(missing, "\n  "))
 }
 
 // Input reads what was discovered.
@@ -178,14 +198,19 @@ func (o *Options) Flagged(s *wizards.Session) (*wizards.Outcome, error) {
 	return out, nil
 }
 
-// execute does what was decided, and returns the command that does the same.
-func (o *Options) execute(ctx context.Context, s *wizards.Session, out *wizards.Outcome) ([]string, error) {
-	data, err := wizards.YAML(out.Object)
-	if err != nil {
-		return nil, err
-	}
+// Manifest is the object as YAML. It notes the finding if the object is not in force as a whole.
+func (o *Options) Manifest(out *wizards.Outcome) ([]byte, error) {
 	if out.Preview.HasErrors() && out.Decision != wizards.Cancel {
 		o.Finding = cmdutil.ErrFindings
+	}
+	return wizards.YAML(out.Object)
+}
+
+// execute does what was decided, and returns the command that does the same.
+func (o *Options) execute(ctx context.Context, s *wizards.Session, out *wizards.Outcome) ([]string, error) {
+	data, err := o.Manifest(out)
+	if err != nil {
+		return nil, err
 	}
 	switch out.Decision {
 	case wizards.Apply:
@@ -207,11 +232,7 @@ func (o *Options) execute(ctx context.Context, s *wizards.Session, out *wizards.
 
 // show prints the manifest, and what it would change.
 func (o *Options) show(s *wizards.Session, out *wizards.Outcome, data []byte) error {
-	if o.Output.Format == cmdutil.FormatJSON {
-		if err := cmdutil.PrintJSON(o.Streams.Out, out.Object.Object); err != nil {
-			return err
-		}
-	} else if _, err := o.Streams.Out.Write(data); err != nil {
+	if err := o.PrintManifest(out, data); err != nil {
 		return err
 	}
 	if s.Catalog.Exists(o.Form.Kind, s.Namespace, s.Name) {
@@ -219,6 +240,27 @@ func (o *Options) show(s *wizards.Session, out *wizards.Outcome, data []byte) er
 	}
 	o.Say("%s", wizards.Text(out.Preview.Summary()))
 	return nil
+}
+
+// PrintManifest prints the manifest, of which data is the YAML.
+func (o *Options) PrintManifest(out *wizards.Outcome, data []byte) error {
+	if o.Output.Format == cmdutil.FormatJSON {
+		return cmdutil.PrintJSON(o.Streams.Out, out.Object.Object)
+	}
+	_, err := o.Streams.Out.Write(data)
+	return err //nolint:wrapcheck // it is printed to the stream that failed
+}
+
+// Ending are the last flags of an equivalent command: what to do with the manifest.
+func Ending(out *wizards.Outcome) []string {
+	switch out.Decision {
+	case wizards.Apply:
+		return []string{"--apply"}
+	case wizards.Save:
+		return []string{"--save", out.File}
+	default:
+		return []string{"--dry-run"}
+	}
 }
 
 // equivalentCommand is the command that makes the same manifest.
@@ -230,15 +272,7 @@ func (o *Options) equivalentCommand(s *wizards.Session, out *wizards.Outcome) ([
 	}
 	words := append(o.BaseCommand(), s.Name, "--namespace", s.Namespace)
 	words = append(words, o.Form.Arguments(answers)...)
-	switch out.Decision {
-	case wizards.Apply:
-		words = append(words, "--apply")
-	case wizards.Save:
-		words = append(words, "--save", out.File)
-	default:
-		words = append(words, "--dry-run")
-	}
-	return words, nil
+	return append(words, Ending(out)...), nil
 }
 
 // BaseCommand is the command with the flags that say which objects to read.

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/create"
-	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/wizards"
 )
 
@@ -71,9 +71,7 @@ func newCmdKind(f *cmdutil.Factory, kind create.KindCommand, runF func(context.C
 				opts.Name = args[0]
 			}
 			opts.path = cmd.CommandPath()
-			if cmd.Flags().Changed("output") && !opts.Apply && opts.Save == "" {
-				opts.DryRun = true
-			}
+			opts.PrintsOnly(cmd)
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}
@@ -81,9 +79,6 @@ func newCmdKind(f *cmdutil.Factory, kind create.KindCommand, runF func(context.C
 		},
 		ValidArgsFunction: opts.CompleteNames,
 	}
-	cmdutil.ExitCodes(cmd, cmdutil.Exit{
-		Code: cmdutil.ExitFindings, Means: "the object is or would be INVALID, or has another error, whether it is applied, saved or, with --dry-run, only printed",
-	})
 	opts.addFlags(cmd)
 	create.AddFormFlags(cmd, kind.Form, opts.Answers)
 	opts.AddCompletions(cmd)
@@ -91,25 +86,14 @@ func newCmdKind(f *cmdutil.Factory, kind create.KindCommand, runF func(context.C
 }
 
 func (o *Options) addFlags(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.StringVarP(&o.Namespace, "namespace", "n", "", "`namespace` of the object (default: the namespace of the management plane)")
-	flags.StringVarP(&o.File, "filename", "f", "", "change the object in this `file`; what it would do is still read from --dir or a cluster")
-	flags.StringVar(&o.Dir, "dir", "", "read the manifests in this `folder` instead of a cluster")
-	o.Kube.AddFlags(cmd)
-	flags.StringVar(&o.MgmtNamespace, "mgmt-namespace", snapshot.DefaultNamespace, "`namespace` of the management plane")
-	flags.StringArrayVar(&o.Unset, wizards.UnsetFlag, nil, "take away this field, as a `path` below spec such as policy.retries; may be repeated")
-	flags.BoolVar(&o.Apply, "apply", false, "change the object in the management cluster without confirmation")
-	flags.BoolVar(&o.DryRun, "dry-run", false, "print the manifest and what it would change, without writing anything")
-	flags.StringVar(&o.Save, "save", "", "write the manifest to this `file`; of the file that it came from, only its part changes")
-	o.Output.AddOnly(cmd, cmdutil.FormatYAML, cmdutil.FormatJSON)
-	o.Output.Prints(cmdutil.Form{Value: cmdutil.Manifest{}})
-	o.Flags.AddFlags(cmd)
-	cmd.MarkFlagsMutuallyExclusive("apply", "dry-run", "save")
-	for _, cluster := range []string{"apply", "context", "kubeconfig"} {
-		cmd.MarkFlagsMutuallyExclusive("dir", cluster)
-	}
+	o.AddFlags(cmd, create.FlagUsages{
+		Namespace: "`namespace` of the object (default: the namespace of the management plane)",
+		Apply:     "change the object in the management cluster without confirmation",
+		Save:      "write the manifest to this `file`; of the file that it came from, only its part changes",
+	}, func(flags *pflag.FlagSet) {
+		flags.StringVarP(&o.File, "filename", "f", "", "change the object in this `file`; what it would do is still read from --dir or a cluster")
+		flags.StringArrayVar(&o.Unset, wizards.UnsetFlag, nil, "take away this field, as a `path` below spec such as policy.retries; may be repeated")
+	})
 	cmd.MarkFlagsMutuallyExclusive("apply", "filename")
-	_ = cmd.MarkFlagDirname("dir")
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
 }

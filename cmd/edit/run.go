@@ -16,23 +16,14 @@ import (
 )
 
 func editRun(ctx context.Context, opts *Options) error {
-	if opts.Flags.Recover != "" {
-		if err := opts.LoadAnswers(); err != nil {
-			return err
-		}
-	}
-	opts.Asks = opts.Prompter != nil || interview.CanAsk(opts.Streams)
-	if err := opts.complete(); err != nil {
+	if err := opts.Begin(ctx); err != nil {
 		return err
 	}
-	in, err := opts.Input(ctx)
+	in, doc, err := opts.open(ctx)
 	if err != nil {
 		return err
 	}
-	if opts.Asks && opts.Prompter == nil {
-		opts.Prompter = opts.Flags.Prompter(ctx, opts.Streams)
-	}
-	err = opts.run(ctx, in)
+	err = opts.run(ctx, in, doc)
 	if err != nil && opts.Asks && !opts.Decided() {
 		opts.SaveAnswers()
 	}
@@ -42,6 +33,23 @@ func editRun(ctx context.Context, opts *Options) error {
 	return opts.Finding
 }
 
+// open reads what was discovered, and the object to edit. That it does not exist is said before missing settings are.
+func (o *Options) open(ctx context.Context) (*snapshot.Input, *document, error) {
+	missing := o.complete()
+	if missing != nil && o.Name == "" && o.File == "" {
+		return nil, nil, missing
+	}
+	in, err := o.Input(ctx)
+	var doc *document
+	if err == nil {
+		doc, err = o.find(ctx, wizards.NewCatalog(in, o.Now()))
+	}
+	if missing != nil && cmdutil.ExitCode(err) != cmdutil.ExitNotFound {
+		err = missing
+	}
+	return in, doc, err
+}
+
 // complete rejects missing settings, unless there is a terminal to ask on.
 func (o *Options) complete() error {
 	var missing []string
@@ -49,28 +57,18 @@ func (o *Options) complete() error {
 		missing = append(missing, "a name: "+o.path+" NAME; to see them: meshctl describe "+strings.ToLower(o.Form.Kind.String()))
 	}
 	if !o.Asks && !o.Decided() {
-		missing = append(missing, "what to do with it: --apply, --save FILE or --dry-run")
+		missing = append(missing, create.Undecided)
 	}
 	if !o.Asks && len(o.Answers) == 0 && len(o.Unset) == 0 {
 		missing = append(missing, "what to change: flags of this command, --field PATH=JSON or --unset PATH")
 	}
-	switch {
-	case len(missing) == 0:
-		return nil
-	case o.Asks:
-		return cmdutil.FlagErrorf("required settings are missing; set\n  %s", strings.Join(missing, "\n  "))
-	}
-	return cmdutil.FlagErrorf("required settings are missing, and there is no terminal to ask for them; set\n  %s", strings.Join(missing, "\n  "))
+	return o.MissingError(missing)
 }
 
 // run edits until it is written, or until nobody wants it any more.
-func (o *Options) run(ctx context.Context, in *snapshot.Input) error {
+func (o *Options) run(ctx context.Context, in *snapshot.Input, doc *document) error {
 	if o.Checker == nil {
 		o.Checker = admission.NewChecker()
-	}
-	doc, err := o.find(ctx, wizards.NewCatalog(in, o.Now()))
-	if err != nil {
-		return err
 	}
 	edited, err := o.earlier(doc)
 	if err != nil {
@@ -165,12 +163,9 @@ func (o *Options) outcome(s *wizards.Session, doc *document) (*wizards.Outcome, 
 
 // execute does what was decided. It returns the object if somebody else changed it meanwhile, and somebody can be asked.
 func (o *Options) execute(ctx context.Context, s *wizards.Session, doc *document, out *wizards.Outcome) (theirs *object, err error) {
-	data, err := wizards.YAML(out.Object)
+	data, err := o.Manifest(out)
 	if err != nil {
 		return nil, err
-	}
-	if out.Preview.HasErrors() && out.Decision != wizards.Cancel {
-		o.Finding = cmdutil.ErrFindings
 	}
 	switch out.Decision {
 	case wizards.Apply:
@@ -200,11 +195,7 @@ func (o *Options) execute(ctx context.Context, s *wizards.Session, doc *document
 
 // show prints the manifest, and what changes by it.
 func (o *Options) show(s *wizards.Session, out *wizards.Outcome, data []byte) error {
-	if o.Output.Format == cmdutil.FormatJSON {
-		if err := cmdutil.PrintJSON(o.Streams.Out, out.Object.Object); err != nil {
-			return err
-		}
-	} else if _, err := o.Streams.Out.Write(data); err != nil {
+	if err := o.PrintManifest(out, data); err != nil {
 		return err
 	}
 	changes, err := s.Edits.ChangesOf(out.Object)
@@ -226,14 +217,7 @@ func (o *Options) sayCommand(s *wizards.Session, out *wizards.Outcome) error {
 	if o.File != "" {
 		words = append(words, "--filename", o.File)
 	}
-	switch words = append(words, flags...); out.Decision {
-	case wizards.Apply:
-		words = append(words, "--apply")
-	case wizards.Save:
-		words = append(words, "--save", out.File)
-	default:
-		words = append(words, "--dry-run")
-	}
+	words = append(append(words, flags...), create.Ending(out)...)
 	o.Say("Equivalent command:\n\n  %s\n", wizards.Quote(words))
 	return nil
 }

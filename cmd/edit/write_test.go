@@ -128,7 +128,7 @@ func TestSomebodyWasFaster(t *testing.T) {
 		there.Object["spec"].(map[string]any)["destinationSelector"].([]any)[0].(map[string]any)["kubeServiceMatcher"].(map[string]any)["namespaces"] = []any{"bookinfo", "default"}
 		next(there)
 	}
-	require.NoError(t, o.run(t.Context(), in), said())
+	require.NoError(t, o.runFound(t, in), said())
 	assert.Equal(t, 1, s.updates)
 	assert.Equal(t, "4s", s.timeout())
 	assert.Contains(t, said(), "TrafficPolicy gloo-mesh/patient changed while you edited it")
@@ -149,7 +149,7 @@ func TestAStatusIsNoChange(t *testing.T) {
 		there.Object["status"] = map[string]any{"state": "ACCEPTED"}
 		next(there)
 	}
-	require.NoError(t, o.run(t.Context(), in), said())
+	require.NoError(t, o.runFound(t, in), said())
 	assert.Equal(t, "4s", s.timeout())
 }
 
@@ -162,7 +162,15 @@ func TestNobodyIsAskedInAScript(t *testing.T) {
 		there.Object["spec"].(map[string]any)["policy"].(map[string]any)["requestTimeout"] = "6s"
 		next(there)
 	}
-	require.ErrorContains(t, o.run(t.Context(), in), "TrafficPolicy gloo-mesh/patient changed while it was edited, and nothing was written; run the command again")
+	require.ErrorContains(t, o.runFound(t, in), "TrafficPolicy gloo-mesh/patient changed while it was edited, and nothing was written; run the command again")
 	assert.Zero(t, s.updates)
 	assert.Equal(t, "6s", s.timeout())
+}
+
+// runFound edits the object that is found.
+func (o *Options) runFound(t *testing.T, in *snapshot.Input) error {
+	t.Helper()
+	doc, err := o.find(t.Context(), wizards.NewCatalog(in, o.Now()))
+	require.NoError(t, err)
+	return o.run(t.Context(), in, doc)
 }
