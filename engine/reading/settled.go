@@ -22,6 +22,8 @@ type Settled struct {
 	Unserved bool
 	// Unseen: serve says what became of it, but the clusters did not have it, or could not be read, in time.
 	Unseen bool
+	// Unjudged: it is of a kind of which serve writes no status, so that there is nothing to wait for. Reason is what is known of it.
+	Unjudged bool
 	// State is PENDING if serve did not process it in time.
 	State commonv1.ApprovalState
 	// Clusters are those that have what follows from it, ascending.
@@ -32,7 +34,7 @@ type Settled struct {
 
 // Known reports whether serve has decided what becomes of it.
 func (s *Settled) Known() bool {
-	return !s.Unserved && !s.Unseen && s.State != commonv1.ApprovalStatePending
+	return !s.Unserved && !s.Unseen && !s.Unjudged && s.State != commonv1.ApprovalStatePending
 }
 
 // Text is the outcome as a sentence.
@@ -40,6 +42,10 @@ func (s *Settled) Text() string {
 	switch {
 	case s.Unserved:
 		return "Nothing serves: it takes effect when `meshctl serve` runs."
+	case s.Unjudged && s.Reason == "":
+		return "`meshctl serve` writes no status of objects of this kind."
+	case s.Unjudged:
+		return "It is written: " + s.Reason + "."
 	case s.State == commonv1.ApprovalStateAccepted && s.Unseen:
 		return "`meshctl serve` accepted it, but not all clusters were seen to have it within " + settleLimit.String() + "; `meshctl check` compares them."
 	case s.State == commonv1.ApprovalStateAccepted && len(s.Clusters) > 0:
@@ -67,7 +73,11 @@ func (m Management) Settle(ctx context.Context, ref snapshot.Ref) (*Settled, err
 	if err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(reading.Index(nil).Issues(), func(i snapshot.Issue) bool { return i.Code == snapshot.NotServed }) {
+	issues := reading.Index(nil).Issues()
+	if ref.Kind.Info().Access&snapshot.WriteStatus == 0 {
+		return unjudged(issues, ref), nil
+	}
+	if slices.ContainsFunc(issues, func(i snapshot.Issue) bool { return i.Code == snapshot.NotServed }) {
 		return &Settled{Unserved: true}, nil
 	}
 	client, err := dynamic.NewForConfig(m.Config)
@@ -108,6 +118,15 @@ func (m Management) Settle(ctx context.Context, ref snapshot.Ref) (*Settled, err
 	return &Settled{State: commonv1.ApprovalStatePending}, nil
 }
 
+// unjudged is what is known of an object of a kind of which serve writes no status.
+func unjudged(issues []snapshot.Issue, ref snapshot.Ref) *Settled {
+	out := &Settled{Unjudged: true}
+	if at := slices.IndexFunc(issues, func(i snapshot.Issue) bool { return i.Ref == ref }); at >= 0 {
+		out.Reason = issues[at].Message
+	}
+	return out
+}
+
 // settled looks whether what follows from an object is in the clusters; nil if not yet.
 func (m Management) settled(ctx context.Context, ref snapshot.Ref) *Settled {
 	reading, err := m.InForce(ctx)
@@ -133,6 +152,8 @@ func outcome(index *explain.Index, ref snapshot.Ref) *Settled {
 		out.Reason = firstError(described.Issues)
 	case *explain.VirtualMesh:
 		out.State, out.Reason = described.State, firstError(described.Issues)
+	case *explain.ServiceDependency:
+		out.State, out.Reason = commonv1.ApprovalState(described.State), firstError(described.Issues)
 	case *explain.VirtualDestination:
 		out.State, out.Reason = described.State, firstError(described.Issues)
 	default:
