@@ -61,8 +61,11 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		Example: `  # Everything that a new management cluster needs, once a day
   meshctl backup meshctl.backup --with-secrets
 
-  # The same, encrypted
-  meshctl backup - --with-secrets | gpg --encrypt -r ops > meshctl.backup.gpg`,
+  # Without credentials and private keys
+  meshctl backup meshctl.backup
+
+  # To a program that encrypts it: | PROGRAM > FILE
+  meshctl backup - --with-secrets`,
 		Args: cmdutil.Args("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.File = args[0]; opts.File == stdio && opts.Streams.OutTTY {

@@ -191,7 +191,9 @@ func TestNothingChangesOnTheWire(t *testing.T) {
 
 	stop = to.serve()
 	defer stop()
-	waittest.Until(t, "the new serve has decided", func() bool { return to.state("lasting") == "INVALID" && to.state("alpha") == "INVALID" && to.state("zeta") == "ACCEPTED" })
+	waittest.Until(t, "the new serve has decided", func() bool {
+		return to.state("lasting") == "INVALID" && to.state("alpha") == "INVALID" && to.state("zeta") == "ACCEPTED"
+	})
 	after, _ := routes(t, workload.client, true)
 	assert.Equal(t, before, after, "nothing was written")
 
