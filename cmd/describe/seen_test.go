@@ -1,9 +1,6 @@
 package describe
 
 import (
-	"encoding/json"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -11,23 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/cmd/seentest"
 	"github.com/meshctl/meshctl/engine/enginetest"
 	"github.com/meshctl/meshctl/engine/golden"
-	"github.com/meshctl/meshctl/engine/offline"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
-
-// counting answers as a meshctl serve does that has read the proxies of a folder, but for those of some clusters.
-func counting(t *testing.T, folder string, sent []enginetest.Sent, unread ...string) (url string) {
-	t.Helper()
-	input, _, err := offline.Load(offline.Dir(folder))
-	require.NoError(t, err)
-	report := enginetest.Report(engine.Translate(input), time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), sent, unread...)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(report) }))
-	t.Cleanup(server.Close)
-	return server.URL
-}
 
 // described is what the command prints of an object in a folder.
 func described(t *testing.T, args ...string) string {
@@ -44,7 +29,7 @@ const bookinfo = "../../testdata/translate/bookinfo/in"
 // TestGoldenSeen: what was counted stands beside what is asked.
 func TestGoldenSeen(t *testing.T) {
 	t.Parallel()
-	url := counting(t, bookinfo, enginetest.Bookinfo(), "cluster-2")
+	url := seentest.Serve(t, bookinfo, enginetest.Bookinfo(), "cluster-2")
 	for _, name := range [][2]string{
 		{"trafficpolicy", "reviews-shift"}, {"trafficpolicy", "patient"}, {"accesspolicy", "reviews-calls"}, {"accesspolicy", "productpage-calls"}, {"destination", "reviews.bookinfo.cluster-1"},
 		{"destination", "ratings.bookinfo.cluster-2"}, {"workload", "productpage-v1"}, {"workload", "ratings-v1.bookinfo.cluster-2"},
@@ -81,7 +66,7 @@ func TestGoldenAudited(t *testing.T) {
 		"unread":   {"audit", nil, []string{"cluster-1"}, []string{"accesspolicy", "cart-for-shop"}},
 	} {
 		folder := "../../testdata/translate/" + c.folder + "/in"
-		url := counting(t, folder, c.sent, c.unread...)
+		url := seentest.Serve(t, folder, c.sent, c.unread...)
 		golden.File(t, "testdata/audited-"+name+".txt", described(t, append(c.args, "--dir", folder, "--server", url)...))
 	}
 }

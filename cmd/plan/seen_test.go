@@ -2,21 +2,17 @@ package plan_test
 
 import (
 	"encoding/json"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/cmd"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/cmd/seentest"
 	"github.com/meshctl/meshctl/engine/enginetest"
-	"github.com/meshctl/meshctl/engine/offline"
 )
 
 // closing lets productpage call ratings, and nobody else.
@@ -35,16 +31,12 @@ spec:
 func TestSeen(t *testing.T) {
 	t.Parallel()
 	const folder = "../../testdata/translate/bookinfo/in"
-	input, _, err := offline.Load(offline.Dir(folder))
-	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "closing.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(closing), 0o600))
 	plan := func(sent []enginetest.Sent, unread []string, args ...string) string {
-		report := enginetest.Report(engine.Translate(input), time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), sent, unread...)
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(report) }))
-		defer server.Close()
+		url := seentest.Serve(t, folder, sent, unread...)
 		streams, _, out, errs := cmdutil.TestStreams()
-		assert.Equal(t, 2, cmd.Run(t.Context(), streams, append([]string{"plan", "-f", file, "--dir", folder, "--server", server.URL}, args...)), errs)
+		assert.Equal(t, 2, cmd.Run(t.Context(), streams, append([]string{"plan", "-f", file, "--dir", folder, "--server", url}, args...)), errs)
 		return out.String()
 	}
 	const sentence = "Of the callers that this closes, 2 sent 3,000 requests in the last 15m."

@@ -1,9 +1,6 @@
 package why
 
 import (
-	"encoding/json"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -11,20 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/engine"
+	"github.com/meshctl/meshctl/cmd/seentest"
 	"github.com/meshctl/meshctl/engine/enginetest"
-	"github.com/meshctl/meshctl/engine/offline"
 )
 
 // TestSeen: an answer has a line of evidence, where somebody is asked.
 func TestSeen(t *testing.T) {
 	t.Parallel()
 	const folder = "../../testdata/translate/bookinfo/in"
-	input, _, err := offline.Load(offline.Dir(folder))
-	require.NoError(t, err)
-	report := enginetest.Report(engine.Translate(input), time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), enginetest.Bookinfo())
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(report) }))
-	defer server.Close()
+	url := seentest.Serve(t, folder, enginetest.Bookinfo())
 	ask := func(args ...string) (string, error) {
 		streams, _, out, _ := cmdutil.TestStreams()
 		cmd := NewCmd(&cmdutil.Factory{Streams: streams, Now: time.Now}, nil)
@@ -33,10 +25,10 @@ func TestSeen(t *testing.T) {
 		err := cmd.ExecuteContext(t.Context())
 		return out.String(), err
 	}
-	out, err := ask("productpage-v1", "reviews", "--server", server.URL)
+	out, err := ask("productpage-v1", "reviews", "--server", url)
 	require.NoError(t, err)
 	assert.Regexp(t, `(?m)^  Seen +in the last 15m: 10,000 requests, 30 failed$`, out)
-	out, err = ask("details-v1", "ratings", "--server", server.URL, "-o", "json")
+	out, err = ask("details-v1", "ratings", "--server", url, "-o", "json")
 	require.ErrorIs(t, err, cmdutil.ErrFindings)
 	assert.Contains(t, out, `"verdict": "REFUSED"`)
 	assert.Contains(t, out, `"refused": 1400`)
