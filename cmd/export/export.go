@@ -39,7 +39,8 @@ those of objects that are gone, and leaves other files alone.
 
 It has no credentials: a KubernetesCluster names the Secret of its cluster, and
 does not have it. Neither has it the age of objects, by which the older one of
-two policies in conflict applies: in another cluster, names decide.`
+two policies in conflict applies: in another cluster, names decide. To move the
+management plane to another cluster, use "meshctl backup".`
 
 const example = `  # Print everything
   meshctl export > fleet.yaml

@@ -70,6 +70,15 @@
 //	uninstall.go      removing it
 //	disown.go         leaving on a cluster what its mesh uses
 //
+// Back up and restore:
+//
+//	backup.go             reading the state of a management plane
+//	backupfile.go         the file
+//	restore.go            what is checked before, and the order of the writes
+//	restoreorder.go       which object is when and why
+//	restorewrite.go       one object: its age, its status, the owners of its fields
+//	restoregeneration.go  generations in statuses
+//
 // Release:
 //
 //	release.go     letting serve delete what no edit explains

@@ -110,12 +110,15 @@ func stageOf(o *unstructured.Unstructured, namespace string) int {
 		return 1
 	case kind == snapshot.KubernetesCluster:
 		return 5
-	case len(o.GetOwnerReferences()) > 0, kind == snapshot.Secret && secret == cluster.SecretType:
+	case kind == snapshot.Secret && secret == cluster.SecretType:
 		return 4
 	case kind == snapshot.Secret, kind == snapshot.ConfigMap:
+		if len(o.GetOwnerReferences()) > 0 {
+			return 4
+		}
 		return 2
 	}
-	return 3
+	return 3 // whatever owns them, or they would be younger than those that have no owner
 }
 
 // isWrittenByUsers reports whether users write an object, as its list: of Destinations those outside of the clusters.
