@@ -143,10 +143,12 @@ func read(s *cmdutil.Streams, file string) (*registration.Backup, error) {
 	if file != stdio {
 		opened, err := os.Open(file)
 		if err != nil {
-			return nil, typed(err)
+			return nil, typed(fmt.Errorf("%s cannot be read (%w); name a file that `meshctl backup` wrote", file, err))
 		}
 		defer func() { _ = opened.Close() }()
 		from = opened
+	} else {
+		file = "standard input"
 	}
 	b, err := registration.ReadBackup(from)
 	if err != nil {
