@@ -13,21 +13,68 @@ import (
 	"github.com/meshctl/meshctl/demo/manifests"
 )
 
-// enforceTimeout bounds the time from a policy to the Istio objects, which is a minute
-// on an idle machine: the meshes get a common root first.
+// enforceTimeout bounds the time from a policy to the Istio objects, which is seconds on
+// an idle machine, and a minute if proxies that run get another root before.
 const enforceTimeout = 10 * time.Minute
 
-func (u *up) applyPolicies(ctx context.Context) error {
+func (u *up) applyVirtualMesh(ctx context.Context) error {
+	return u.apply(ctx, manifests.SharedVirtualMesh())
+}
+
+func (u *up) applyPolicies(ctx context.Context) error { return u.apply(ctx, manifests.Policies()) }
+
+func (u *up) apply(ctx context.Context, documents []byte) error {
 	client, err := u.clusters[0].Client()
 	if err != nil {
 		return err
 	}
-	for _, documents := range [][]byte{manifests.SharedVirtualMesh(), manifests.Policies()} {
-		if err := client.ApplyYAML(ctx, documents); err != nil {
+	return client.ApplyYAML(ctx, documents)
+}
+
+// join applies the VirtualMesh, and waits until its meshes have certificates of the common root. While no proxy runs, that takes
+// seconds: each proxy that runs has to take up the root, and what gateways have cannot be seen, only waited for.
+func (u *up) join(ctx context.Context) error {
+	if err := u.applyVirtualMesh(ctx); err != nil {
+		return err
+	}
+	client, err := u.clusters[0].Client()
+	if err != nil {
+		return err
+	}
+	timed, cancel := context.WithTimeout(ctx, enforceTimeout)
+	defer cancel()
+	said := ""
+	err = kube.Until(timed, "waiting for the common root", func(ctx context.Context) error {
+		meshes, err := client.List(ctx, kube.Policies("virtualmeshes"), planeNamespace)
+		if err != nil {
 			return err
 		}
+		for i := range meshes {
+			stage, _, _ := unstructured.NestedString(meshes[i].Object, "status", "trust", "stage")
+			if stage != "RETIRING" && stage != "ESTABLISHED" {
+				u.noteTrust(&meshes[i], &said)
+				return fmt.Errorf("the trust of VirtualMesh %s is %q", meshes[i].GetName(), stage)
+			}
+		}
+		return nil
+	})
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w; %s", err, u.runtime.serveLog(ctx, u.state))
 	}
-	return nil
+	return err
+}
+
+// noteTrust notes what the trust of a policy waits for, if it has not said so yet.
+func (u *up) noteTrust(policy *unstructured.Unstructured, said *string) {
+	waits, _, _ := unstructured.NestedString(policy.Object, "status", "trust", "message")
+	if !u.opts.Terminal {
+		// Each note is a line then, so without the details that change all the time.
+		waits, _, _ = strings.Cut(waits, ";")
+	}
+	if waits != "" && waits != *said {
+		u.opts.Progress.Note("%s", waits)
+		*said = waits
+	}
 }
 
 // waitEnforced waits until every policy is accepted in its current generation and
@@ -51,15 +98,7 @@ func (u *up) waitEnforced(ctx context.Context) error {
 			}
 			for _, policy := range policies {
 				if err := accepted(&policy); err != nil {
-					waits, _, _ := unstructured.NestedString(policy.Object, "status", "trust", "message")
-					if !u.opts.Terminal {
-						// Each note is a line then, so without the details that change all the time.
-						waits, _, _ = strings.Cut(waits, ";")
-					}
-					if waits != "" && waits != said {
-						u.opts.Progress.Note("%s", waits)
-						said = waits
-					}
+					u.noteTrust(&policy, &said)
 					return fmt.Errorf("%s %s: %w", policy.GetKind(), policy.GetName(), err)
 				}
 			}

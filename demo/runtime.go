@@ -34,11 +34,11 @@ type Runtime interface {
 	// Prepare builds or downloads what all clusters need, which may take minutes
 	// the first time. It reports its progress.
 	Prepare(ctx context.Context, report func(string)) error
-	// Create creates a cluster with Istio, its sidecar injector, and gateways with
+	// Create creates a cluster with Istio, its sidecar injector, and Services of gateways with
 	// addresses. index, from 1, is different for each cluster of a demo. On error
 	// nothing of the cluster runs.
 	Create(ctx context.Context, name string, index int, report func(string)) (Cluster, error)
-	// StartProxies starts the proxies of the pods of clusters, before the first
+	// StartProxies starts the gateways and the proxies of the pods of clusters, before the first
 	// application is installed, if that is not the clusters' own business. It returns nil
 	// and the reason if there are none.
 	StartProxies(ctx context.Context, clusters []Cluster) (plane *proxies.Plane, why string, err error)
@@ -50,8 +50,8 @@ type Runtime interface {
 	// Versions are those of the components of the clusters.
 	Versions(clusters []Cluster) (map[string]string, error)
 
-	// manage are the steps that register the clusters and run the management plane, with
-	// an agent for each cluster.
+	// manage are the steps that register the clusters, run the management plane, with an agent for
+	// each cluster, apply the VirtualMesh and start the application.
 	manage(u *up) []step
 	// revive restarts what ended of these and of the proxies.
 	revive(ctx context.Context, u *up) error

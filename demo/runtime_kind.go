@@ -120,6 +120,7 @@ func (r *kindRuntime) Versions(clusters []Cluster) (map[string]string, error) {
 
 func (r *kindRuntime) manage(u *up) []step {
 	return []step{
+		{title: "Starting bookinfo", run: u.startApplication},
 		{title: "Installing meshctl in " + u.state.Clusters[0], run: func(ctx context.Context) error {
 			return u.meshctl(ctx, append([]string{"install", "--kubeconfig", u.kubeconfig(), "--context", u.clusters[0].Context()}, r.installFlags()...)...)
 		}},
@@ -131,6 +132,7 @@ func (r *kindRuntime) manage(u *up) []step {
 			}
 			return nil
 		}},
+		{title: "Applying a VirtualMesh", run: u.applyVirtualMesh},
 	}
 }
 

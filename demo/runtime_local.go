@@ -77,24 +77,27 @@ func (r *localRuntime) Create(ctx context.Context, name string, index int, repor
 		return nil, err
 	}
 	report("Kubernetes is ready, installing Istio")
-	if err := c.InstallIstio(ctx, local.IstioOptions{TrustDomain: name + ".example"}); err != nil {
+	if err := c.InstallIstio(ctx, local.IstioOptions{TrustDomain: name + ".example", GatewaysLater: true}); err != nil {
 		return nil, stopAfter(ctx, c, err)
 	}
 	return c, nil
 }
 
-// StartProxies starts one process for the proxies of all clusters.
+// StartProxies starts the gateways, and one process for the proxies of all clusters.
 func (r *localRuntime) StartProxies(ctx context.Context, clusters []Cluster) (*proxies.Plane, string, error) {
-	if r.why != "" {
-		return nil, r.why, nil
-	}
 	list := make([]proxies.Cluster, 0, len(clusters))
 	for _, c := range clusters {
 		opened, err := local.Open(filepath.Join(r.dir, c.Name()), r.guard)
+		if err == nil {
+			err = opened.StartGateways(ctx)
+		}
 		if err != nil {
 			return nil, "", err
 		}
 		list = append(list, proxies.Cluster{Name: c.Name(), Index: opened.Index(), Kubeconfig: c.Kubeconfig(), Istiod: opened.Istiod(), Kubelet: local.KubeletServerOf(opened)})
+	}
+	if r.why != "" {
+		return nil, r.why, nil
 	}
 	plane, err := proxies.Start(ctx, r.guard, filepath.Join(r.dir, proxiesDir), r.programs, r.meshctl, list)
 	return plane, "", err
@@ -146,17 +149,21 @@ func (r *localRuntime) runAgents(ctx context.Context, clusters []Cluster, relay 
 func (r *localRuntime) Adapt([]*unstructured.Unstructured, string) error { return nil }
 
 func (r *localRuntime) manage(u *up) []step {
-	if u.opts.Relay {
-		return []step{
-			{title: "Registering cluster-1, and starting meshctl serve", run: func(ctx context.Context) error { return r.startHub(ctx, u) }, undo: u.stopServing},
-			{title: "Joining cluster-2 by its agent", run: func(ctx context.Context) error { return r.join(ctx, u) }},
-		}
-	}
-	return []step{
+	steps := []step{
 		// The management cluster is registered, too, because it also runs workloads.
 		{title: "Registering both clusters", run: u.register},
 		{title: "Starting meshctl serve, and an agent for each cluster", run: func(ctx context.Context) error { return r.startServing(ctx, u) }, undo: u.stopServing},
 	}
+	if u.opts.Relay {
+		steps = []step{
+			{title: "Registering cluster-1, and starting meshctl serve", run: func(ctx context.Context) error { return r.startHub(ctx, u) }, undo: u.stopServing},
+			{title: "Joining cluster-2 by its agent", run: func(ctx context.Context) error { return r.join(ctx, u) }},
+		}
+	}
+	return append(steps,
+		step{title: "Applying a VirtualMesh, which gives both meshes a common root", run: u.join},
+		step{title: "Starting bookinfo, each pod with its proxy", run: u.startApplication},
+	)
 }
 
 func (r *localRuntime) revive(ctx context.Context, u *up) error {

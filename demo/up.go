@@ -84,8 +84,8 @@ func (u *up) create(ctx context.Context) error {
 	steps := []step{
 		// What takes minutes the first time only.
 		{title: "Preparing Kubernetes and Istio", run: u.prepare},
-		// Two clusters with Istio and the application, in parallel.
-		{title: "Starting cluster-1 and cluster-2 with Istio and bookinfo", run: u.createClusters, undo: func(clean context.Context) error {
+		// Two clusters with Istio, in parallel.
+		{title: "Starting cluster-1 and cluster-2 with Istio", run: u.createClusters, undo: func(clean context.Context) error {
 			if ctx.Err() == nil { // nobody waits for logs who has interrupted it
 				u.runtime.saveLogs(u.state)
 			}
@@ -94,7 +94,7 @@ func (u *up) create(ctx context.Context) error {
 	}
 	steps = append(steps, u.runtime.manage(u)...)
 	steps = append(steps, []step{
-		{title: "Applying a VirtualMesh, a TrafficPolicy and two AccessPolicies", run: u.applyPolicies},
+		{title: "Applying a TrafficPolicy and two AccessPolicies", run: u.applyPolicies},
 		{title: "Waiting until the policies are enforced", run: u.waitEnforced},
 		{title: "Sending requests", run: u.sendRequests},
 	}...)
@@ -134,13 +134,21 @@ func (u *up) createClusters(ctx context.Context) error {
 	if u.state.Versions, err = u.runtime.Versions(u.clusters); err != nil {
 		return err
 	}
+	kubeconfigs := make([]string, 0, len(u.clusters))
+	for _, c := range u.clusters {
+		kubeconfigs = append(kubeconfigs, c.Kubeconfig())
+	}
+	return kube.MergeKubeconfigs(filepath.Join(u.opts.Dir, kubeconfigFile), kubeconfigs...)
+}
+
+// startApplication starts bookinfo in all clusters, with its proxies and the gateways.
+func (u *up) startApplication(ctx context.Context) error {
 	if err := u.startProxies(ctx); err != nil {
 		return err
 	}
 	group, installed := errgroup.WithContext(ctx)
 	for _, c := range u.clusters {
 		group.Go(func() error {
-			u.opts.Progress.Note("%s: Istio is ready, starting bookinfo", c.Name())
 			if err := u.installBookinfo(installed, c); err != nil {
 				return err
 			}
@@ -148,14 +156,7 @@ func (u *up) createClusters(ctx context.Context) error {
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	kubeconfigs := make([]string, 0, len(u.clusters))
-	for _, c := range u.clusters {
-		kubeconfigs = append(kubeconfigs, c.Kubeconfig())
-	}
-	return kube.MergeKubeconfigs(filepath.Join(u.opts.Dir, kubeconfigFile), kubeconfigs...)
+	return group.Wait()
 }
 
 // startProxies starts the proxies, or stores why there are none.

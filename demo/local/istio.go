@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,6 +24,8 @@ type IstioOptions struct {
 	TrustDomain string
 	// Set are more settings, path=value, as in `istioctl install --set`.
 	Set []string
+	// GatewaysLater leaves the gateways without pods, until StartGateways.
+	GatewaysLater bool
 }
 
 // InstallIstio applies the objects that Istio's own installer renders, starts
@@ -39,7 +42,50 @@ func (c *Cluster) InstallIstio(ctx context.Context, opts IstioOptions) error {
 	if err != nil {
 		return err
 	}
+	if opts.GatewaysLater {
+		for _, obj := range gateways(objects) {
+			if err := unstructured.SetNestedField(obj.Object, int64(0), "spec", "replicas"); err != nil {
+				return err
+			}
+		}
+	}
 	return c.onFreePorts(func() error { return c.startIstio(ctx, client, objects) })
+}
+
+// gateways are the Deployments of objects that are not istiod.
+func gateways(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(objects), func(obj *unstructured.Unstructured) bool {
+		return obj.GetKind() != "Deployment" || obj.GetName() == Istiod
+	})
+}
+
+// StartGateways gives each gateway that has no pod one.
+func (c *Cluster) StartGateways(ctx context.Context) error {
+	client, err := c.Client()
+	if err != nil {
+		return err
+	}
+	found, err := client.List(ctx, kube.Deployments(), istioNamespace)
+	if err != nil {
+		return err
+	}
+	for i := range found {
+		obj := &found[i]
+		replicas, _, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas")
+		if obj.GetName() == Istiod || replicas > 0 {
+			continue
+		}
+		if err := unstructured.SetNestedField(obj.Object, int64(1), "spec", "replicas"); err != nil {
+			return err
+		}
+		// Without a version, and without who wrote which field: it is applied.
+		obj.SetManagedFields(nil)
+		obj.SetResourceVersion("")
+		if err := client.Apply(ctx, obj); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *Cluster) startIstio(ctx context.Context, client *kube.Client, objects []*unstructured.Unstructured) error {
