@@ -214,6 +214,20 @@ func (a *agent) say(m *mesh, text string) {
 	m.said = text
 }
 
+// tell writes what a mesh that leaves waits for where its administrator finds it: its IssuedCertificate, which would say so, is gone.
+func (a *agent) tell(ctx context.Context, request *certificatesv1.CertificateRequest, text string) error {
+	if request == nil || text == "" || request.Annotations[snapshot.WaitsAnnotation] == text {
+		return nil
+	}
+	told := request.DeepCopy()
+	annotate(told, map[string]string{snapshot.WaitsAnnotation: text})
+	err := a.store.perform(ctx, &write{verb: put, what: "what the mesh waits for", request: told})
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil // it is told after the next look
+	}
+	return err
+}
+
 // reconcile does for one mesh what is safe now, write by write.
 func (a *agent) reconcile(ctx context.Context, m *mesh) error {
 	for range maxWrites {
@@ -265,8 +279,9 @@ func (a *agent) step(ctx context.Context, m *mesh) (again bool, err error) {
 	}
 	waiting, restartErr := a.restart(ctx, f)
 	if certificate == nil {
-		a.say(m, cmp.Or(waiting, d.note))
-		return false, restartErr
+		text := cmp.Or(waiting, d.note)
+		a.say(m, text)
+		return false, errors.Join(restartErr, a.tell(ctx, f.request, text))
 	}
 	if waiting != "" && d.status.Trust != nil && d.status.State != certificatesv1.IssuedCertificateFinished {
 		d.status.Trust.WaitingFor = waiting + f.heldUp()

@@ -30,6 +30,9 @@ func (a *agent) observe(ctx context.Context, m *mesh, certificate *certificatesv
 	default:
 		o.gone = o.now.Sub(m.goneSince)
 	}
+	if certificate == nil && leavesNow(o.request, o.now) {
+		o.gone = max(o.gone, o.leaveAfter)
+	}
 	if at == nil {
 		if certificate == nil {
 			*m = mesh{} // a request of somebody else's
@@ -59,6 +62,16 @@ func (a *agent) observe(ctx context.Context, m *mesh, certificate *certificatesv
 	}
 	f.mesh, m.last = &state, &state
 	return f, nil
+}
+
+// leavesNow reports whether an administrator asked that a mesh whose IssuedCertificate is gone leaves at once. Whoever deregisters a
+// cluster has it deleted on purpose, and need not wait whether it is back.
+func leavesNow(request *certificatesv1.CertificateRequest, now time.Time) bool {
+	if request == nil {
+		return false
+	}
+	asked, err := time.Parse(time.RFC3339, request.Annotations[snapshot.LeaveNowAnnotation])
+	return err == nil && now.Sub(asked).Abs() < snapshot.LeaveNowLasts
 }
 
 // readSecrets reads those of a mesh.

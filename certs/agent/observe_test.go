@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // TestWhatMayRestart: a mesh that leaves may restart what it could to join, although its
@@ -42,6 +43,24 @@ func TestWhatMayRestart(t *testing.T) {
 	assert.Empty(t, look(time.Minute, certificate, nil), "restarts are not allowed any more")
 	assert.Empty(t, look(time.Second, nil, nil))
 	assert.Empty(t, look(time.Second, certificate, directive(make([]certificatesv1.PodSelector, maxRestart+1))), "too much for a record")
+}
+
+// TestLeavesNow: who deregisters a cluster need not wait; what was asked long ago, or by a clock that is far off, does not count.
+func TestLeavesNow(t *testing.T) {
+	t.Parallel()
+	assert.False(t, leavesNow(nil, testStart))
+	for asked, want := range map[string]bool{
+		"": false, "now": false,
+		testStart.Format(time.RFC3339):                                            true,
+		testStart.Add(-snapshot.LeaveNowLasts + time.Second).Format(time.RFC3339): true,
+		testStart.Add(time.Minute).Format(time.RFC3339):                           true,
+		testStart.Add(-snapshot.LeaveNowLasts).Format(time.RFC3339):               false,
+		testStart.Add(snapshot.LeaveNowLasts + time.Second).Format(time.RFC3339):  false,
+	} {
+		request := &certificatesv1.CertificateRequest{}
+		request.Annotations = map[string]string{snapshot.LeaveNowAnnotation: asked}
+		assert.Equal(t, want, leavesNow(request, testStart), asked)
+	}
 }
 
 // TestWhatWasSeenLast: without a report, as of a mesh that leaves, it is what the last look

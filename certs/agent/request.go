@@ -13,6 +13,7 @@ import (
 
 	"github.com/meshctl/meshctl/certs/pki"
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // retryAfter is how soon a new certificate is requested because the last answer cannot be used. It bounds what a management
@@ -141,11 +142,11 @@ func (r *request) keepRecord() *write {
 	if last := recordOf(r.request); last != nil {
 		at.RequestedAt = last.RequestedAt
 	}
-	if r.request.Annotations[recordAnnotation] == at.text() {
+	if r.request.Annotations[recordAnnotation] == at.text() && r.request.Annotations[snapshot.WaitsAnnotation] == "" {
 		return nil
 	}
 	request := r.request.DeepCopy()
-	annotate(request, map[string]string{recordAnnotation: at.text()})
+	annotate(request, map[string]string{recordAnnotation: at.text(), snapshot.LeaveNowAnnotation: "", snapshot.WaitsAnnotation: ""})
 	return &write{verb: put, what: "the record of the mesh", request: request}
 }
 

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -134,16 +135,27 @@ func agentGivesBack(t *testing.T, management, remote *rest.Config, name string) 
 	client, err := dynamic.NewForConfig(remote)
 	require.NoError(t, err)
 	var said []string
-	deregister.Progress = func(text string) { // the agent is done
+	deregister.Progress = func(text string) {
 		said = append(said, text)
 		requests := client.Resource(snapshot.CertificateRequest.GroupVersionResource()).Namespace("gloo-mesh")
+		if len(said) == 1 { // the agent says what it waits for
+			asked, err := requests.Get(t.Context(), "istiod-istio-system-cluster-2", metav1.GetOptions{})
+			assert.NoError(t, err)
+			assert.NotEmpty(t, asked.GetAnnotations()[snapshot.LeaveNowAnnotation], "it need not wait whether the IssuedCertificate comes back")
+			_, err = requests.Patch(t.Context(), asked.GetName(), types.MergePatchType,
+				[]byte(`{"metadata":{"annotations":{"`+snapshot.WaitsAnnotation+`":"restarts are under way"}}}`), metav1.PatchOptions{})
+			assert.NoError(t, err)
+			return
+		}
+		// The agent is done.
 		assert.NoError(t, requests.Delete(t.Context(), "istiod-istio-system-cluster-2", metav1.DeleteOptions{}))
 	}
 	report, err := registration.Deregister(t.Context(), deregister)
 	require.NoError(t, err)
 	assert.Empty(t, report.Leftovers)
-	require.Len(t, said, 1)
+	require.Len(t, said, 2)
 	assert.Contains(t, said[0], "Waiting until the agent has given these meshes back")
+	assert.Equal(t, "istiod-istio-system-cluster-2: restarts are under way", said[1])
 }
 
 // TestAgent: a registration gives the agent of a cluster its account, for the meshes that are

@@ -2,7 +2,9 @@ package registration
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -10,13 +12,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // DefaultAgentWait is how long the agent of a cluster is given to bring its meshes back to the
-// certificates that they had before. It begins a minute after it was asked.
+// certificates that they had before.
 const DefaultAgentWait = 10 * time.Minute
 
 var (
@@ -28,13 +31,13 @@ var (
 // got the trust of a VirtualMesh. Without that, they would go on with certificates that nobody
 // renews. A CertificateRequest without an IssuedCertificate is a mesh that leaves.
 func (d *deregistration) awaitAgent(ctx context.Context) error {
-	announced := ""
+	said := map[string]string{}
 	for deadline := time.Now().Add(d.AgentWait); ; {
 		leaving, err := d.leaving(ctx)
 		if err != nil || len(leaving) == 0 {
 			return err
 		}
-		which := strings.Join(leaving, ", ")
+		which := strings.Join(slices.Sorted(maps.Keys(leaving)), ", ")
 		live, err := d.agentLives(ctx)
 		switch {
 		case err != nil:
@@ -45,10 +48,10 @@ func (d *deregistration) awaitAgent(ctx context.Context) error {
 		case time.Now().After(deadline):
 			return fmt.Errorf("meshes still have certificates of their VirtualMesh after %s: %s; see the log of the agent", d.AgentWait, which)
 		}
-		if d.Progress != nil && announced != which {
-			d.Progress("Waiting until the agent has given these meshes back their own certificates (a minute or more): " + which + ".")
-			announced = which
+		if err := d.leaveNow(ctx, leaving); err != nil {
+			return err
 		}
+		d.sayLeaving(leaving, which, said)
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("meshes still have certificates of their VirtualMesh: %s: %w", which, ctx.Err())
@@ -72,15 +75,59 @@ func (d *deregistration) agentLives(ctx context.Context) (bool, error) {
 	return ready > 0, err
 }
 
-// leaving are the names of the meshes that are not back at what they had, ascending.
-func (d *deregistration) leaving(ctx context.Context) ([]string, error) {
-	requested, err := d.agentsNames(ctx, certificateRequests)
+// leaving are the meshes that are not back at what they had, by name, each with the annotations of its CertificateRequest.
+func (d *deregistration) leaving(ctx context.Context) (map[string]map[string]string, error) {
+	requested, err := d.remote.in(ctx, certificateRequests, d.RemoteNamespace)
 	if err != nil || len(requested) == 0 {
 		return nil, err
 	}
 	asked, err := d.agentsNames(ctx, issuedCertificates)
-	slices.Sort(requested)
-	return slices.DeleteFunc(requested, func(name string) bool { return slices.Contains(asked, name) }), err
+	out := map[string]map[string]string{}
+	for i := range requested {
+		if name := requested[i].Name; !slices.Contains(asked, name) {
+			out[name] = requested[i].Annotations
+		}
+	}
+	return out, err
+}
+
+// leaveNow has the agent begin at once, unless it was asked before. It would wait a minute whether the IssuedCertificates come back.
+// Who may not ask for that waits, too.
+func (d *deregistration) leaveNow(ctx context.Context, leaving map[string]map[string]string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
+		snapshot.LeaveNowAnnotation: time.Now().UTC().Format(time.RFC3339),
+	}}})
+	if err != nil {
+		return err
+	}
+	for name, annotations := range leaving {
+		if annotations[snapshot.LeaveNowAnnotation] != "" {
+			continue
+		}
+		_, err := d.remote.meta.Resource(certificateRequests.GroupVersionResource).Namespace(d.RemoteNamespace).Patch(
+			ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: snapshot.FieldManager + "-leave"})
+		if err := unlessForbidden(err); err != nil && !kube.IsAbsent(err) {
+			return fmt.Errorf("%s: CertificateRequest %s/%s cannot be annotated: %w", d.remote.label, d.RemoteNamespace, name, err)
+		}
+	}
+	return nil
+}
+
+// sayLeaving tells which meshes are waited for, and what each of them waits for as its agent says; said is what was told.
+func (d *deregistration) sayLeaving(leaving map[string]map[string]string, which string, said map[string]string) {
+	if d.Progress == nil {
+		return
+	}
+	if said[""] != which {
+		d.Progress("Waiting until the agent has given these meshes back their own certificates (a minute or more): " + which + ".")
+		said[""] = which
+	}
+	for _, name := range slices.Sorted(maps.Keys(leaving)) {
+		if waits := snapshot.Clean(leaving[name][snapshot.WaitsAnnotation]); waits != "" && said[name] != waits {
+			d.Progress(name + ": " + waits)
+			said[name] = waits
+		}
+	}
 }
 
 // agentsNames is namesIn for the namespace of the agent.
@@ -90,6 +137,16 @@ func (d *deregistration) agentsNames(ctx context.Context, r resource) ([]string,
 
 // namesIn are the names of objects in a namespace; none if the type is not served.
 func (s *server) namesIn(ctx context.Context, r resource, namespace string) ([]string, error) {
+	items, err := s.in(ctx, r, namespace)
+	var out []string
+	for i := range items {
+		out = append(out, items[i].Name)
+	}
+	return out, err
+}
+
+// in are objects in a namespace; none if the type is not served.
+func (s *server) in(ctx context.Context, r resource, namespace string) ([]metav1.PartialObjectMetadata, error) {
 	list, err := s.meta.Resource(r.GroupVersionResource).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	if kube.IsAbsent(err) {
 		return nil, nil
@@ -97,11 +154,7 @@ func (s *server) namesIn(ctx context.Context, r resource, namespace string) ([]s
 	if err != nil {
 		return nil, fmt.Errorf("%s: listing %s: %w", s.label, r.Resource, err)
 	}
-	var out []string
-	for i := range list.Items {
-		out = append(out, list.Items[i].Name)
-	}
-	return out, nil
+	return list.Items, nil
 }
 
 // removeAgentLease removes the Lease of the agent, unless another management plane asks an

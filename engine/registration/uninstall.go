@@ -171,7 +171,8 @@ func (u *Uninstallation) endServe(ctx context.Context) error {
 			return err
 		}
 	}
-	deadline := time.Now().Add(endTimeout)
+	began, said := time.Now(), false
+	deadline := began.Add(endTimeout)
 	for {
 		held, err := u.server.isHeld(ctx, u.options.Namespace, cluster.LeaseName)
 		switch {
@@ -181,6 +182,10 @@ func (u *Uninstallation) endServe(ctx context.Context) error {
 			return nil
 		case time.Now().After(deadline):
 			return fmt.Errorf("%s: a `meshctl serve` holds Lease %s/%s; end it", u.server.label, u.options.Namespace, cluster.LeaseName)
+		}
+		if u.Server == nil && !said && time.Since(began) > announceAfter {
+			u.options.Progress(fmt.Sprintf("waiting until the `meshctl serve` ends that holds Lease %s/%s and runs elsewhere: end it", u.options.Namespace, cluster.LeaseName))
+			said = true
 		}
 		select {
 		case <-ctx.Done():

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"slices"
+	"time"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 )
@@ -15,6 +16,18 @@ const (
 	// LeavingAnnotation is since when the cluster is to leave, in RFC 3339: see Management.Leaves.
 	LeavingAnnotation = "registration.multicluster.solo.io/leaving"
 )
+
+// Annotations of a CertificateRequest whose IssuedCertificate is gone.
+const (
+	// LeaveNowAnnotation is when an administrator asked that the mesh leaves without waiting whether its IssuedCertificate comes back,
+	// in RFC 3339. It counts for LeaveNowLasts.
+	LeaveNowAnnotation = "agent.certificates.mesh.gloo.solo.io/leave-now"
+	// WaitsAnnotation is what the agent waits for, as a sentence for people.
+	WaitsAnnotation = "agent.certificates.mesh.gloo.solo.io/waits-for"
+)
+
+// LeaveNowLasts is how long what LeaveNowAnnotation asks for counts, by the clock of the agent.
+const LeaveNowLasts = 10 * time.Minute
 
 // requests are the annotations that ask for something once, or decide about what was found at the time.
 var requests = []string{
