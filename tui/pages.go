@@ -38,7 +38,7 @@ var pageInfos = [pageCount]pageInfo{
 	pageDestinations:  {"Destinations", "Dest", []string{"destinations", "services", "svc", "traffictargets", "tt"}, "describe destinations"},
 	pageWorkloads:     {"Workloads", "Work", []string{"workloads", "wl"}, "describe workloads"},
 	pageVirtualMeshes: {"Virtual meshes", "VM", []string{"virtualmeshes", "vmeshes", "vm"}, "describe virtualmeshes"},
-	pagePolicies:      {"Policies", "Policies", []string{"policies", "trafficpolicies", "tp", "accesspolicies", "ap", "virtualdestinations", "vdest", "failover", "servicedependencies", "sdep"}, "describe policies"},
+	pagePolicies:      {"Policies", "Policies", []string{"policies", "trafficpolicies", "tp", "accesspolicies", "ap", "map", "virtualdestinations", "vdest", "failover", "servicedependencies", "sdep"}, "describe policies"},
 	pageChanges:       {"Changes", "Changes", []string{"changes", "events"}, "changes"},
 	pageProblems:      {"Problems", "Prob", []string{"problems", "issues"}, "describe problems"},
 	pageCheck:         {"Check", "Check", []string{"check", "health"}, "check"},
@@ -65,7 +65,7 @@ var kindsOfPolicies = []struct {
 	kind  snapshot.Kind
 	names []string
 }{
-	{snapshot.TrafficPolicy, []string{"trafficpolicies", "tp"}}, {snapshot.AccessPolicy, []string{"accesspolicies", "ap"}},
+	{snapshot.TrafficPolicy, []string{"trafficpolicies", "tp"}}, {snapshot.AccessPolicy, []string{"accesspolicies", "ap", "map"}},
 	{snapshot.VirtualDestination, []string{"virtualdestinations", "vdest", "failover"}}, {snapshot.ServiceDependency, []string{"servicedependencies", "sdep"}},
 }
 

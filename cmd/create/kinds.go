@@ -22,7 +22,7 @@ func Kinds() []KindCommand {
 		{wizards.TrafficPolicy(), "trafficpolicy", []string{"tp"}, "Control how requests to services are handled", trafficPolicyExample,
 			`  # Another timeout, and no retries
   meshctl edit trafficpolicy reviews-shift --timeout 5s --unset policy.retries --apply`},
-		{wizards.AccessPolicy(), "accesspolicy", []string{"ap"}, "Control who may call services", accessPolicyExample,
+		{wizards.AccessPolicy(), "accesspolicy", []string{"ap", "map"}, "Control who may call services", accessPolicyExample,
 			`  # Allow any method
   meshctl edit accesspolicy productpage-calls --unset allowedMethods --apply`},
 		{wizards.VirtualDestination(), "virtualdestination", []string{"vd", "vdest"}, "Give services of several clusters one host name, with failover", virtualDestinationExample,

@@ -131,7 +131,7 @@ func kinds() []kind {
 			explain.Policy{}, []explain.PolicyItem{},
 		},
 		{
-			snapshot.AccessPolicy, "accesspolicy", []string{"accesspolicies", "ap"},
+			snapshot.AccessPolicy, "accesspolicy", []string{"accesspolicies", "ap", "map"},
 			"An AccessPolicy: where it applies and where not",
 			"productpage-calls",
 			explain.Policy{}, []explain.PolicyItem{},

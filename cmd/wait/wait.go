@@ -67,7 +67,7 @@ var kinds = []struct {
 	names []string
 }{
 	{snapshot.TrafficPolicy, []string{"trafficpolicy", "trafficpolicies", "tp"}},
-	{snapshot.AccessPolicy, []string{"accesspolicy", "accesspolicies", "ap"}},
+	{snapshot.AccessPolicy, []string{"accesspolicy", "accesspolicies", "ap", "map"}},
 	{snapshot.VirtualMesh, []string{"virtualmesh", "virtualmeshes", "vmesh", "vmeshes", "vm"}},
 	{snapshot.VirtualDestination, []string{"virtualdestination", "virtualdestinations", "vdest"}},
 	{snapshot.ServiceDependency, []string{"servicedependency", "servicedependencies", "sdep"}},

@@ -11,7 +11,7 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:path=accesspolicies,scope=Namespaced,shortName=ap,categories={meshctl,mesh-policy}
+// +kubebuilder:resource:path=accesspolicies,scope=Namespaced,shortName={ap,map},categories={meshctl,mesh-policy}
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="Whether it was accepted; see the status for the reasons"
 // +kubebuilder:printcolumn:name="Action",type=string,JSONPath=`.spec.action`,description="ALLOW, which is also meant if it is empty, or DENY"
 // +kubebuilder:printcolumn:name="Enforcement",type=string,JSONPath=`.spec.enforcement`,priority=1,description="ENFORCE, which is also meant if it is empty, or AUDIT"
