@@ -89,7 +89,7 @@ func (r *localRuntime) StartProxies(ctx context.Context, clusters []Cluster) (*p
 	for _, c := range clusters {
 		opened, err := local.Open(filepath.Join(r.dir, c.Name()), r.guard)
 		if err == nil {
-			err = opened.StartGateways(ctx)
+			err = local.StartGateways(ctx, opened)
 		}
 		if err != nil {
 			return nil, "", err

@@ -59,8 +59,8 @@ func gateways(objects []*unstructured.Unstructured) []*unstructured.Unstructured
 	})
 }
 
-// StartGateways gives each gateway that has no pod one.
-func (c *Cluster) StartGateways(ctx context.Context) error {
+// StartGateways gives each gateway of a cluster that has no pod one.
+func StartGateways(ctx context.Context, c *Cluster) error {
 	client, err := c.Client()
 	if err != nil {
 		return err

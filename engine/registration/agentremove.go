@@ -48,10 +48,10 @@ func (d *deregistration) awaitAgent(ctx context.Context) error {
 		case time.Now().After(deadline):
 			return fmt.Errorf("meshes still have certificates of their VirtualMesh after %s: %s; see the log of the agent", d.AgentWait, which)
 		}
-		if err := d.leaveNow(ctx, leaving); err != nil {
+		if err := leaving.leaveNow(ctx, d); err != nil {
 			return err
 		}
-		d.sayLeaving(leaving, which, said)
+		leaving.say(d, which, said)
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("meshes still have certificates of their VirtualMesh: %s: %w", which, ctx.Err())
@@ -75,14 +75,17 @@ func (d *deregistration) agentLives(ctx context.Context) (bool, error) {
 	return ready > 0, err
 }
 
-// leaving are the meshes that are not back at what they had, by name, each with the annotations of its CertificateRequest.
-func (d *deregistration) leaving(ctx context.Context) (map[string]map[string]string, error) {
-	requested, err := d.remote.in(ctx, certificateRequests, d.RemoteNamespace)
+// leavingMeshes are meshes that are not back at what they had, by name, each with the annotations of its CertificateRequest.
+type leavingMeshes map[string]map[string]string
+
+// leaving are those of the cluster.
+func (d *deregistration) leaving(ctx context.Context) (leavingMeshes, error) {
+	requested, err := objectsIn(ctx, d.remote, certificateRequests, d.RemoteNamespace)
 	if err != nil || len(requested) == 0 {
 		return nil, err
 	}
 	asked, err := d.agentsNames(ctx, issuedCertificates)
-	out := map[string]map[string]string{}
+	out := leavingMeshes{}
 	for i := range requested {
 		if name := requested[i].Name; !slices.Contains(asked, name) {
 			out[name] = requested[i].Annotations
@@ -93,14 +96,14 @@ func (d *deregistration) leaving(ctx context.Context) (map[string]map[string]str
 
 // leaveNow has the agent begin at once, unless it was asked before. It would wait a minute whether the IssuedCertificates come back.
 // Who may not ask for that waits, too.
-func (d *deregistration) leaveNow(ctx context.Context, leaving map[string]map[string]string) error {
+func (l leavingMeshes) leaveNow(ctx context.Context, d *deregistration) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
 		snapshot.LeaveNowAnnotation: time.Now().UTC().Format(time.RFC3339),
 	}}})
 	if err != nil {
 		return err
 	}
-	for name, annotations := range leaving {
+	for name, annotations := range l {
 		if annotations[snapshot.LeaveNowAnnotation] != "" {
 			continue
 		}
@@ -113,8 +116,8 @@ func (d *deregistration) leaveNow(ctx context.Context, leaving map[string]map[st
 	return nil
 }
 
-// sayLeaving tells which meshes are waited for, and what each of them waits for as its agent says; said is what was told.
-func (d *deregistration) sayLeaving(leaving map[string]map[string]string, which string, said map[string]string) {
+// say tells which meshes are waited for, and what each of them waits for as its agent says; said is what was told.
+func (l leavingMeshes) say(d *deregistration, which string, said map[string]string) {
 	if d.Progress == nil {
 		return
 	}
@@ -122,8 +125,8 @@ func (d *deregistration) sayLeaving(leaving map[string]map[string]string, which 
 		d.Progress("Waiting until the agent has given these meshes back their own certificates (a minute or more): " + which + ".")
 		said[""] = which
 	}
-	for _, name := range slices.Sorted(maps.Keys(leaving)) {
-		if waits := snapshot.Clean(leaving[name][snapshot.WaitsAnnotation]); waits != "" && said[name] != waits {
+	for _, name := range slices.Sorted(maps.Keys(l)) {
+		if waits := snapshot.Clean(l[name][snapshot.WaitsAnnotation]); waits != "" && said[name] != waits {
 			d.Progress(name + ": " + waits)
 			said[name] = waits
 		}
@@ -137,7 +140,7 @@ func (d *deregistration) agentsNames(ctx context.Context, r resource) ([]string,
 
 // namesIn are the names of objects in a namespace; none if the type is not served.
 func (s *server) namesIn(ctx context.Context, r resource, namespace string) ([]string, error) {
-	items, err := s.in(ctx, r, namespace)
+	items, err := objectsIn(ctx, s, r, namespace)
 	var out []string
 	for i := range items {
 		out = append(out, items[i].Name)
@@ -145,8 +148,8 @@ func (s *server) namesIn(ctx context.Context, r resource, namespace string) ([]s
 	return out, err
 }
 
-// in are objects in a namespace; none if the type is not served.
-func (s *server) in(ctx context.Context, r resource, namespace string) ([]metav1.PartialObjectMetadata, error) {
+// objectsIn are objects in a namespace; none if the type is not served.
+func objectsIn(ctx context.Context, s *server, r resource, namespace string) ([]metav1.PartialObjectMetadata, error) {
 	list, err := s.meta.Resource(r.GroupVersionResource).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	if kube.IsAbsent(err) {
 		return nil, nil
