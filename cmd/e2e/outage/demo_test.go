@@ -48,6 +48,39 @@ func (d *running) scale(cluster, name string, replicas int64) {
 	})
 }
 
+// deleteService deletes a Service of the mesh.
+func (d *running) deleteService(cluster, name string) {
+	d.t.Helper()
+	var err error
+	d.deleted, err = d.clients[cluster].Get(d.t.Context(), kube.Services(), ingress, name)
+	require.NoError(d.t, err)
+	require.NoError(d.t, d.clients[cluster].Delete(d.t.Context(), kube.Services(), ingress, name))
+}
+
+// restoreService makes the deleted Service again, with the address that its load balancer gave it.
+func (d *running) restoreService(cluster string) {
+	d.t.Helper()
+	made := d.deleted.DeepCopy()
+	for _, field := range []string{"managedFields", "resourceVersion", "uid", "creationTimestamp"} {
+		unstructured.RemoveNestedField(made.Object, "metadata", field)
+	}
+	require.NoError(d.t, d.clients[cluster].Apply(d.t.Context(), made))
+	unstructured.RemoveNestedField(made.Object, "spec")
+	require.NoError(d.t, d.clients[cluster].ApplyStatus(d.t.Context(), made))
+	// While it has no address, serve names an AuthorizationPolicy after the Service; nothing wants that one later, and it stays for
+	// the grace period, with a warning. Who repairs deletes it.
+	waittest.NoError(d.t, "nothing is wrong after "+gateway+" is back", func() error {
+		err := d.clients[cluster].Delete(d.t.Context(), kube.Security("authorizationpolicies"), ingress, "allow-ingress-gateway-"+gateway)
+		if err != nil {
+			return err
+		}
+		if n := d.problems(); n > 0 {
+			return fmt.Errorf("there are %d problems", n)
+		}
+		return nil
+	})
+}
+
 func (d *running) report() demo.Report {
 	d.t.Helper()
 	report, err := demo.Status(d.t.Context(), d.options)
