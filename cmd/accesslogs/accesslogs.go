@@ -208,7 +208,7 @@ func (o *Options) notes(report *accesslog.Report, first bool) []string {
 	if first {
 		return explain.AccessLogNotes(report)
 	}
-	if lost := uint64(report.More) + report.Missed; lost > 0 { //nolint:gosec // no number of entries is negative
+	if lost := uint64(report.More) + report.Missed; lost > 0 {
 		return []string{fmt.Sprintf("… %d requests left out; --max-rps prints more", lost)}
 	}
 	return nil

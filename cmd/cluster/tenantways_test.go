@@ -57,7 +57,7 @@ const (
 
 // way is a try to reach outside of the namespace: a policy there. OWN is the cluster of the tenant, and FAR another one.
 type way struct {
-	name, kind, spec string
+	name, spec string
 	// metadata is more of it, beside the name and the namespace.
 	metadata string
 	// says is a part of the status that tells the tenant; empty if there is nothing to tell. rejected: the API server does not take it.

@@ -70,6 +70,6 @@ func TestPrintPush(t *testing.T) {
 	assert.Contains(t, out.String(), "spiffe://TRUST-DOMAIN/ns/gloo-mesh/sa/agent-of-a-plane\n")
 	assert.Contains(t, errs.String(), "  3. Restart the pods with a proxy")
 	var service corev1.Service
-	require.NoError(t, yaml.UnmarshalStrict([]byte(out.String()), &service))
+	require.NoError(t, yaml.UnmarshalStrict(out.Bytes(), &service))
 	assert.Equal(t, int32(9977), service.Spec.Ports[0].Port)
 }

@@ -184,7 +184,7 @@ func (r *Response) read(text []byte) error {
 		case 1: // a UInt32Value
 			return fields(f.bytes, func(f field) error {
 				if f.number == 1 {
-					r.ResponseCode = uint32(min(f.varint, 999)) //nolint:gosec // it is at most 999
+					r.ResponseCode = uint32(min(f.varint, 999))
 				}
 				return nil
 			})
@@ -210,7 +210,7 @@ var flags = []string{
 func readFlags(text []byte) (out []string, err error) {
 	err = fields(text, func(f field) error {
 		set := f.kind == protowire.BytesType || f.varint != 0                                          // unauthorized_details is a message
-		if name := nameOf(flags, uint64(f.number)); set && name != "" && !slices.Contains(out, name) { //nolint:gosec // numbers of fields are positive
+		if name := nameOf(flags, uint64(f.number)); set && name != "" && !slices.Contains(out, name) {
 			out = append(out, name)
 		}
 		return nil
@@ -231,7 +231,7 @@ func readAddress(text []byte) (*Address, error) {
 			case 2:
 				out.SocketAddress.Address = string(f.bytes)
 			case 3:
-				out.SocketAddress.PortValue = uint32(min(f.varint, 1<<16-1)) //nolint:gosec // it is at most 65535
+				out.SocketAddress.PortValue = uint32(min(f.varint, 1<<16-1))
 			}
 			return nil
 		})
@@ -268,9 +268,9 @@ func readTime(text []byte) (seconds, nanos int64, err error) {
 	err = fields(text, func(f field) error {
 		switch f.number {
 		case 1:
-			seconds = int64(f.varint) //nolint:gosec // as it is encoded
+			seconds = int64(f.varint)
 		case 2:
-			nanos = int64(f.varint) //nolint:gosec // as it is encoded
+			nanos = int64(f.varint)
 		}
 		return nil
 	})

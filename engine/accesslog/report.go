@@ -211,7 +211,7 @@ func (r *Ring) Answer(q *Query, out *Report) {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b Kept) int { return int(int64(a.Sequence) - int64(b.Sequence)) }) //nolint:gosec // far below 2^63
+	slices.SortFunc(all, func(a, b Kept) int { return int(int64(a.Sequence) - int64(b.Sequence)) })
 	limit := q.Limit
 	if limit <= 0 || limit > MaxShown {
 		limit = MaxShown

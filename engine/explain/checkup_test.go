@@ -148,18 +148,23 @@ func TestCheckup(t *testing.T) {
 			for id, want := range tt.want {
 				assert.Equal(t, want, checks[id].Result, "%s: %+v", id, checks[id])
 			}
-			reworded := facts()
-			tt.change(reworded)
-			for i := range reworded.Clusters {
-				reword(reworded.Clusters[i].Reasons)
-			}
-			reword(reworded.Skew)
-			for id, check := range checksOf(t, index.Checkup(reworded)) {
+			again := facts()
+			tt.change(again)
+			for id, check := range checksOf(t, index.Checkup(reworded(again))) {
 				assert.Equal(t, checks[id].Result, check.Result, "%s: no words decide: %+v", id, check)
 			}
 			assert.Len(t, checkup.Table().Rows, checkup.OK+checkup.Infos+checkup.Warnings+checkup.Failures)
 		})
 	}
+}
+
+// reworded are facts in other words.
+func reworded(f *explain.CheckFacts) *explain.CheckFacts {
+	for i := range f.Clusters {
+		reword(f.Clusters[i].Reasons)
+	}
+	reword(f.Skew)
+	return f
 }
 
 // TestCheckupOfNothingRead: without an answer of the management cluster, that is the failure, and all else depends on it.

@@ -52,7 +52,7 @@ func AccessLogNotes(r *accesslog.Report) (out []string) {
 		out = append(out, fmt.Sprintf("%s before these match, too; show them with --limit.", snapshot.Count(r.More, "request")))
 	}
 	if r.Missed > 0 {
-		out = append(out, fmt.Sprintf("… %s came and went in between.", snapshot.Count(int(min(r.Missed, 1<<31)), "other request"))) //nolint:gosec // bounded
+		out = append(out, fmt.Sprintf("… %s came and went in between.", snapshot.Count(int(min(r.Missed, 1<<31)), "other request")))
 	}
 	for i := range r.Clusters {
 		if c := &r.Clusters[i]; c.Dropped+c.Rejected > 0 {

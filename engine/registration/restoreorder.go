@@ -183,7 +183,7 @@ func (r *restoration) steps(l *restoredList, there map[types.NamespacedName]*uns
 		name := types.NamespacedName{Namespace: o.was.GetNamespace(), Name: o.was.GetName()}
 		o.is = there[name]
 		delete(there, name)
-		why := ""
+		var why string
 		if o.step, why = stepOf(o, r.backup.id()); why == "" && o.is != nil && l.rivals != "" {
 			switch {
 			case again:

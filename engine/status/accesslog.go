@@ -53,7 +53,7 @@ func accessLogStatus(p *accesslog.Plan, failures []snapshot.Failure) *snapshot.S
 	list.conclude(list.all(accepted, inForce), !rejected)
 	out := &observabilityv1.AccessLogRecordStatus{
 		ObservedGeneration: generation, State: s.state, Errors: s.errors, Warnings: s.warnings, Conditions: list.sorted(),
-		Counts: &commonv1.Counts{Workloads: int32(len(p.Workloads))}, //nolint:gosec // fewer than there are in a fleet
+		Counts: &commonv1.Counts{Workloads: int32(len(p.Workloads))},
 	}
 	for _, ref := range p.Workloads[:min(len(p.Workloads), maxListed)] {
 		out.Workloads = append(out.Workloads, commonv1.ObjectRef{Name: ref.Name, Namespace: ref.Namespace})

@@ -34,7 +34,7 @@ func recordedLog(t testing.TB) []byte {
 func (p *pushing) dialLogs(t *testing.T, certificates ...tls.Certificate) grpc.ClientStream {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+p.address, grpc.WithDefaultCallOptions(grpc.ForceCodecV2(raw{})),
-		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{Certificates: certificates, InsecureSkipVerify: true}))) //nolint:gosec // who is asked does not matter
+		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{Certificates: certificates, InsecureSkipVerify: true})))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -135,7 +135,7 @@ func (p *Push) serve(ctx context.Context, listener net.Listener) error {
 	defer stop()
 	err := server.Serve(listener)
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // it was stopped
+		return nil
 	}
 	return err
 }

@@ -131,7 +131,7 @@ func newPushing(t *testing.T, from string) *pushing {
 	p := &pushing{ca: newAuthority(t)}
 	p.local = NewLocal(LocalOptions{Cluster: func() *snapshot.Cluster { return c }, Dialects: engine.Dialects()})
 	p.local.Want(traffic.Push)
-	server := &tls.Config{Certificates: []tls.Certificate{p.ca.give(t, "spiffe://cluster.local/ns/gloo-mesh/sa/agent")}, ClientCAs: p.ca.roots()} //nolint:gosec // set by Push
+	server := &tls.Config{Certificates: []tls.Certificate{p.ca.give(t, "spiffe://cluster.local/ns/gloo-mesh/sa/agent")}, ClientCAs: p.ca.roots()}
 	p.push = NewPush(p.local, PushOptions{TLS: server, settled: time.Millisecond, pause: time.Nanosecond})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -147,7 +147,7 @@ func newPushing(t *testing.T, from string) *pushing {
 func (p *pushing) dial(t *testing.T, certificates ...tls.Certificate) grpc.ClientStream {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+p.address, grpc.WithDefaultCallOptions(grpc.ForceCodecV2(raw{})),
-		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{Certificates: certificates, InsecureSkipVerify: true}))) //nolint:gosec // who is asked does not matter
+		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{Certificates: certificates, InsecureSkipVerify: true})))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

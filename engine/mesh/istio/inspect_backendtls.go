@@ -105,7 +105,7 @@ func setBackendTLS(policy *networking.TrafficPolicy, c *snapshot.Cluster, namesp
 	for _, port := range c.Services[at].Spec.Ports {
 		if port.Name == *target.SectionName {
 			policy.PortLevelSettings = append(policy.PortLevelSettings, &networking.TrafficPolicy_PortTrafficPolicy{
-				Port: &networking.PortSelector{Number: uint32(port.Port)}, Tls: tls, //nolint:gosec // ports are
+				Port: &networking.PortSelector{Number: uint32(port.Port)}, Tls: tls,
 			})
 			return true
 		}
