@@ -209,7 +209,7 @@ var flags = []string{
 
 func readFlags(text []byte) (out []string, err error) {
 	err = fields(text, func(f field) error {
-		set := f.kind == protowire.BytesType || f.varint != 0                                          // unauthorized_details is a message
+		set := f.kind == protowire.BytesType || f.varint != 0 // unauthorized_details is a message
 		if name := nameOf(flags, uint64(f.number)); set && name != "" && !slices.Contains(out, name) {
 			out = append(out, name)
 		}

@@ -112,7 +112,7 @@ func TestArgoHealthWithoutStatus(t *testing.T) {
 		health, message := runHealth(t, script, map[string]any{"kind": "TrafficPolicy", "metadata": map[string]any{"generation": 1.0}})
 		assert.Equal(t, "Progressing", health)
 		assert.NotEmpty(t, message)
-		health, _ = runHealth(t, script, map[string]any{"kind": "AccessLogRecord", "metadata": map[string]any{"generation": 1.0}})
+		health, _ = runHealth(t, script, map[string]any{"kind": "Role", "metadata": map[string]any{"generation": 1.0}})
 		assert.Equal(t, "Healthy", health)
 	}
 }

@@ -84,6 +84,7 @@ func TestConditionsSayWhatTheStateSays(t *testing.T) {
 		"VirtualDestination ACCEPTED Current", "VirtualDestination INVALID Failed",
 		"ServiceDependency ACCEPTED Current", "ServiceDependency INVALID Failed",
 		"Settings ACCEPTED Current", "Settings ACCEPTED Failed",
+		"AccessLogRecord ACCEPTED Current", "AccessLogRecord INVALID Failed", "AccessLogRecord PENDING InProgress",
 		"KubernetesCluster ACCEPTED Current", "KubernetesCluster FAILED InProgress",
 		// What is not written in a cluster that does not answer is written when it does.
 		"TrafficPolicy FAILED InProgress", "AccessPolicy FAILED InProgress", "VirtualMesh FAILED InProgress",
@@ -109,9 +110,9 @@ func TestWhichKindsHaveConditions(t *testing.T) {
 			without = append(without, k.String())
 		}
 	}
-	assert.ElementsMatch(t, []string{"TrafficPolicy", "AccessPolicy", "VirtualMesh", "VirtualDestination", "ServiceDependency", "Settings", "KubernetesCluster"}, with)
+	assert.ElementsMatch(t, []string{"TrafficPolicy", "AccessPolicy", "VirtualMesh", "VirtualDestination", "ServiceDependency", "AccessLogRecord", "Settings", "KubernetesCluster"}, with)
 	// What was discovered, what is not translated, what decides at admission only, and requests between agents and serve.
-	assert.ElementsMatch(t, []string{"Mesh", "Workload", "Destination", "WasmDeployment", "AccessLogRecord", "Role", "RoleBinding"}, without)
+	assert.ElementsMatch(t, []string{"Mesh", "Workload", "Destination", "WasmDeployment", "Role", "RoleBinding"}, without)
 }
 
 // half is an input in which a cluster does not answer in which something of each object with a status is to be written.

@@ -13,6 +13,7 @@ import (
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	observabilityv1 "github.com/meshctl/meshctl/engine/api/observability/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 )
 
@@ -199,6 +200,8 @@ func StatusOf(o APIObject) any {
 	case *enterprisev1beta1.VirtualDestination:
 		return &o.Status
 	case *enterprisev1beta1.ServiceDependency:
+		return &o.Status
+	case *observabilityv1.AccessLogRecord:
 		return &o.Status
 	}
 	return nil
