@@ -16,7 +16,7 @@ import (
 
 func TestNewCmd(t *testing.T) {
 	t.Parallel()
-	defaults := Options{Version: "dev", Namespace: "gloo-mesh", HealthBind: "127.0.0.1:9093", TokenFile: DefaultTokenFile, VaultServers: []string{}, VaultAudience: "vault", RelayName: "gloo-mesh-mgmt-server.gloo-mesh",
+	defaults := Options{Version: "dev", Namespace: "gloo-mesh", HealthBind: "127.0.0.1:9093", TokenFile: DefaultTokenFile, VaultServers: []string{}, VaultAudience: "vault", PushBind: ":9977", IstiodNamespace: "istio-system", RelayName: "gloo-mesh-mgmt-server.gloo-mesh",
 		Log: cmdutil.LogFlags{Level: "info", Format: "auto"}}
 	cases := map[string]struct {
 		change      func(*Options)
