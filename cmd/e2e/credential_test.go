@@ -137,6 +137,11 @@ spec:
   port: {number: 80, protocol: http}
   virtualMesh: {name: none, namespace: gloo-mesh}
   localized: {destinationSelectors: [{kubeServiceMatcher: {labels: {app: reviews}}}]}
+---
+apiVersion: observability.enterprise.mesh.gloo.solo.io/v1
+kind: AccessLogRecord
+metadata: {name: all, namespace: gloo-mesh}
+spec: {}
 `
 
 // serveUsesAllPermissions compares the permissions of meshctl serve in the management cluster with the audit log.
@@ -147,6 +152,7 @@ func (w *environment) serveUsesAllPermissions() {
 	virtualDestinations := dependencies()
 	virtualDestinations.Resource = "virtualdestinations"
 	w.awaitStateOf(virtualDestinations, "reviews", "INVALID")
+	w.awaitStateOf(schema.GroupVersionResource{Group: "observability.enterprise.mesh.gloo.solo.io", Version: "v1", Resource: "accesslogrecords"}, "all", "PENDING")
 	rarely := []string{
 		"delete secrets.",    // a root, some minutes after nobody uses it any more
 		"get secrets.",       // a root that another process has made at the same moment
