@@ -152,6 +152,10 @@ func TestSubsetStaysUntilRoutesAreRead(t *testing.T) {
 			sink.Set(one, w.config)
 			sink.Set(two, w.config)
 			sink.apply(wanted("v2", "v1", "v2"))
+			// A cluster that did not answer in time is left out until it does.
+			w.eventually("both are there", func() bool {
+				return w.exists(snapshot.DestinationRule, "rule") && w.exists(snapshot.VirtualService, "route")
+			})
 			stop()
 
 			ruleWritten := make(chan struct{})
