@@ -292,35 +292,50 @@ func (o *Options) candidates() ([]check.Candidate, error) {
 // paint prints a checkup: all of it, or its problems.
 func (o *Options) paint(out io.Writer, c *explain.Checkup) error {
 	var b strings.Builder
+	if o.Output.Format == formatShort {
+		o.short(&b, c)
+		_, err := io.WriteString(out, b.String())
+		return err
+	}
 	for i := range c.Categories {
 		category := &c.Categories[i]
 		if !slices.ContainsFunc(category.Checks, func(check explain.Check) bool { return check.Result != explain.CheckSkipped }) {
 			continue // its cause is another category's
 		}
-		if o.Output.Format != formatShort {
-			if b.Len() > 0 {
-				b.WriteByte('\n')
-			}
-			b.WriteString(cmdutil.Clean(category.Title) + "\n")
+		if b.Len() > 0 {
+			b.WriteByte('\n')
 		}
-		for _, group := range o.groups(category) {
+		b.WriteString(cmdutil.Clean(category.Title) + "\n")
+		for _, group := range groups(category) {
 			if len(group) > 1 {
 				o.group(&b, group)
 			} else {
-				o.line(&b, c, category, group[0])
+				o.line(&b, c, group[0])
 			}
 		}
 	}
-	if o.Output.Format != formatShort {
-		fmt.Fprintf(&b, "\n%s\n", c.Summary())
-	}
+	fmt.Fprintf(&b, "\n%s\n", c.Summary())
 	if _, err := io.WriteString(out, b.String()); err != nil {
 		return err
 	}
-	if o.Output.Format != formatShort {
-		cmdutil.SayExplained(o.Streams, codesOf(c))
-	}
+	cmdutil.SayExplained(o.Streams, codesOf(c))
 	return nil
+}
+
+// short prints a line for each problem, for pipes: failures, then warnings, then what is only to be known.
+func (o *Options) short(b *strings.Builder, c *explain.Checkup) {
+	p := o.Streams.OutPainter()
+	for _, result := range []explain.CheckResult{explain.CheckFailure, explain.CheckWarning, explain.CheckInfo} {
+		for i := range c.Categories {
+			category := &c.Categories[i]
+			for _, check := range category.Checks {
+				if check.Result == result {
+					p.Paragraph(b, p.Severity(fmt.Sprintf("%-7s", result))+"  ", below[2:],
+						fmt.Sprintf("%s: %s: %s", cmdutil.Clean(category.Title), cmdutil.Clean(check.Description), cmdutil.Clean(check.Message)))
+				}
+			}
+		}
+	}
 }
 
 // codesOf are the codes of what is not as it should be.
@@ -335,17 +350,16 @@ func codesOf(c *explain.Checkup) (codes []snapshot.Code) {
 	return codes
 }
 
-// groups are the checks of a category that are printed: those about one object together, where its first one is; each by itself for
-// pipes.
-func (o *Options) groups(category *explain.CheckCategory) [][]*explain.Check {
+// groups are the checks of a category that are printed: those about one object together, where its first one is.
+func groups(category *explain.CheckCategory) [][]*explain.Check {
 	var out [][]*explain.Check
 	at := map[snapshot.Ref]int{}
 	for i := range category.Checks {
 		check := &category.Checks[i]
-		if check.Result == explain.CheckSkipped || o.Output.Format == formatShort && check.Result == explain.CheckOK {
+		if check.Result == explain.CheckSkipped {
 			continue
 		}
-		if check.Object == nil || o.Output.Format == formatShort {
+		if check.Object == nil {
 			out = append(out, []*explain.Check{check})
 			continue
 		}
@@ -394,13 +408,9 @@ func (o *Options) group(b *strings.Builder, checks []*explain.Check) {
 // below is what stands before a line below one that begins with a result.
 const below = "           "
 
-func (o *Options) line(b *strings.Builder, c *explain.Checkup, category *explain.CheckCategory, check *explain.Check) {
+func (o *Options) line(b *strings.Builder, c *explain.Checkup, check *explain.Check) {
 	message, p := cmdutil.Clean(check.Message), o.Streams.OutPainter()
 	result := p.Severity(fmt.Sprintf("%-7s", check.Result)) + "  "
-	if o.Output.Format == formatShort {
-		p.Paragraph(b, result, below[2:], fmt.Sprintf("%s: %s: %s", cmdutil.Clean(category.Title), cmdutil.Clean(check.Description), message))
-		return
-	}
 	text := cmdutil.Clean(check.Description)
 	if check.Result == explain.CheckOK {
 		if message != "" {

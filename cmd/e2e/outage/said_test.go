@@ -30,6 +30,7 @@ var passing = []struct {
 	{regexp.MustCompile(`-[0-9a-f]{8,10}-[a-z0-9]{5}\b`), "-POD"},
 	{regexp.MustCompile(`\b\d[\d,]* of \d[\d,]*\b`), "N of M"},
 	{regexp.MustCompile(`\(\d+(\.\d+)?%\)`), "(SHARE)"},
+	{regexp.MustCompile(`Δ`), " "}, // it changed a moment ago
 }
 
 // lasting is a text without what differs from run to run.
