@@ -209,11 +209,11 @@ func checkPath(p string) error {
 	decoded := escaped.ReplaceAllStringFunc(p, unescape)
 	for part := range strings.SplitSeq(decoded, "/") {
 		if part == "." || part == ".." {
-			return cmdutil.FlagErrorf("PATH %q: proxies resolve it to %s; ask for that", p, path.Clean(decoded))
+			return cmdutil.FlagErrorf("PATH %q: proxies resolve it to %s, unless pathNormalization of their mesh is NONE; ask for that", p, path.Clean(decoded))
 		}
 	}
 	if decoded != p {
-		return cmdutil.FlagErrorf("PATH %q: proxies read it as %s; ask for that", p, decoded)
+		return cmdutil.FlagErrorf("PATH %q: proxies read it as %s, unless pathNormalization of their mesh is NONE; ask for that", p, decoded)
 	}
 	return nil
 }
