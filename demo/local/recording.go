@@ -26,13 +26,17 @@ type Recording struct {
 // /registry/GROUP/RESOURCE/NAMESPACE/NAME.
 const registry = "/registry/"
 
+// allocated is the prefix of the ports of nodes, and addresses, that Services have. The API server reads it before it gives
+// another one (pkg/registry/core/service/allocator/storage), and corrects it, also where nothing has changed, every few minutes.
+const allocated = registry + "ranges/"
+
 // kept are the prefixes of what the API server writes for itself at any time.
 var kept = []string{
 	registry + "apiregistration.k8s.io/", // follows the CRDs
 	registry + "leases/kube-system/apiserver-",
 	registry + "masterleases/", registry + "peerserverleases/",
 	registry + "flowschemas/", registry + "prioritylevelconfigurations/",
-	registry + "ranges/",
+	allocated,
 	registry + "events/default/kubernetes.", // what it says of its own Service
 }
 
@@ -109,6 +113,16 @@ func (r *Recording) changes(stored map[string]int64) []string {
 	return keys
 }
 
+// under are the recorded keys with a prefix.
+func (r *Recording) under(prefix string) (keys []string) {
+	for key := range r.values {
+		if strings.HasPrefix(key, prefix) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
 // Changes are the keys in etcd that differ from the recording, sorted.
 func (c *Cluster) Changes(ctx context.Context, r *Recording) ([]string, error) {
 	client, err := c.etcdClient()
@@ -150,6 +164,9 @@ func (c *Cluster) Restore(ctx context.Context, r *Recording) error {
 		if err := client.restore(ctx, r, changed); err != nil {
 			return fmt.Errorf("cluster %s: restoring what was stored: %w", c.Name(), err)
 		}
+	}
+	if err := client.restore(ctx, r, r.under(allocated)); err != nil {
+		return fmt.Errorf("cluster %s: restoring which ports Services have: %w", c.Name(), err)
 	}
 	// What was served for a CRD that is gone is served a moment longer.
 	for {

@@ -79,7 +79,7 @@ metadata: {name: left, namespace: left}
 apiVersion: v1
 kind: Service
 metadata: {name: left, namespace: left}
-spec: {ports: [{port: 80}], clusterIP: 10.101.0.7}
+spec: {type: NodePort, ports: [{port: 80, nodePort: 31021}], clusterIP: 10.101.0.7}
 ---
 apiVersion: coordination.k8s.io/v1
 kind: Lease
