@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -61,7 +62,6 @@ func newPlane(t *testing.T, config *rest.Config) *plane {
 func (p *plane) serve() (stop func()) {
 	p.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	p.Cleanup(cancel)
 	listening, ended, log := make(chan string, 1), make(chan error, 1), &sandboxtest.Buffer{}
 	go func() {
 		ended <- serve.Run(ctx, serve.Options{
@@ -69,6 +69,12 @@ func (p *plane) serve() (stop func()) {
 			OnListen: func(metrics, _ net.Addr) { listening <- "http://" + metrics.String() + "/readyz" },
 		})
 	}()
+	stop = sync.OnceFunc(func() {
+		p.Helper()
+		cancel()
+		assert.NoError(p, <-ended, log.String())
+	})
+	p.Cleanup(stop)
 	ready := <-listening
 	waittest.Until(p.T, "serve is ready", func() bool {
 		request, err := http.NewRequestWithContext(p.Context(), http.MethodGet, ready, http.NoBody)
@@ -80,11 +86,7 @@ func (p *plane) serve() (stop func()) {
 		require.NoError(p, response.Body.Close())
 		return response.StatusCode == http.StatusOK
 	})
-	return func() {
-		p.Helper()
-		cancel()
-		require.NoError(p, <-ended, log.String())
-	}
+	return stop
 }
 
 // policy applies a TrafficPolicy for one service.
@@ -160,6 +162,7 @@ func TestNothingChangesOnTheWire(t *testing.T) {
 		from.policy("alpha", "requestTimeout: 9s")
 		if from.state("alpha") == "ACCEPTED" {
 			require.NoError(t, from.client.Delete(t.Context(), snapshot.TrafficPolicy.GroupVersionResource(), "gloo-mesh", "alpha"))
+			return false
 		}
 		return from.state("zeta") == "ACCEPTED" && from.state("alpha") == "INVALID"
 	})
@@ -189,8 +192,7 @@ func TestNothingChangesOnTheWire(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, errs, "Nothing changed: all of it is there.")
 
-	stop = to.serve()
-	defer stop()
+	to.serve()
 	waittest.Until(t, "the new serve has decided", func() bool {
 		return to.state("lasting") == "INVALID" && to.state("alpha") == "INVALID" && to.state("zeta") == "ACCEPTED"
 	})
