@@ -68,7 +68,7 @@ func (c *Cluster) Record(ctx context.Context) (*Recording, error) {
 		if err != nil {
 			return nil, fmt.Errorf("cluster %s: recording what is stored: %w", c.Name(), err)
 		}
-		if before != nil && len(before.changes(r.revisions)) == 0 {
+		if before != nil && len(before.changes(r.revisions)) == 0 && slices.Equal(before.resources, r.resources) {
 			return r, nil
 		}
 		before = r
@@ -168,20 +168,56 @@ func (c *Cluster) Restore(ctx context.Context, r *Recording) error {
 	if err := client.restore(ctx, r, r.under(allocated)); err != nil {
 		return fmt.Errorf("cluster %s: restoring which ports Services have: %w", c.Name(), err)
 	}
-	// What was served for a CRD that is gone is served a moment longer.
-	for {
-		resources, err := c.resources()
-		if err == nil && slices.Equal(resources, r.resources) {
-			break
-		}
-		if sleepErr := sleep(ctx, 20*time.Millisecond); sleepErr != nil {
-			return fmt.Errorf("cluster %s: it serves other resources than before: %w", c.Name(), errors.Join(sleepErr, err))
-		}
+	if err := waitServed(ctx, c, r); err != nil {
+		return err
 	}
 	if err := sleep(ctx, wait); err != nil {
 		return err
 	}
 	return os.Truncate(c.AuditLog(), 0)
+}
+
+// ErrServes is of an API server that goes on serving what nothing stored asks for, or does not serve what is stored.
+var ErrServes = errors.New("it serves other resources than before")
+
+// waitServed waits until the API server serves what was recorded: what it served for a CRD that is gone is served a moment longer.
+func waitServed(ctx context.Context, c *Cluster, r *Recording) error {
+	ctx, cancel := context.WithTimeout(ctx, servesTimeout)
+	defer cancel()
+	for {
+		resources, err := c.resources()
+		if err == nil && slices.Equal(resources, r.resources) {
+			return nil
+		}
+		if sleep(ctx, 20*time.Millisecond) == nil {
+			continue
+		}
+		if changed, err := c.Changes(context.WithoutCancel(ctx), r); err == nil && len(changed) > 0 {
+			return fmt.Errorf("cluster %s: it is written again: %s", c.Name(), strings.Join(changed[:min(len(changed), 5)], ", "))
+		}
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("cluster %s: %w: %s", c.Name(), ErrServes, strings.Join(differences(r.resources, resources), ", "))
+	}
+}
+
+// servesTimeout is how long an API server may take to serve what was put back: it follows within a second on an idle machine.
+const servesTimeout = 2 * time.Minute
+
+// differences are what only one of two sorted lists has: "-" what only the first one has, "+" what only the second one has.
+func differences(before, after []string) (list []string) {
+	for _, s := range before {
+		if _, ok := slices.BinarySearch(after, s); !ok {
+			list = append(list, "-"+s)
+		}
+	}
+	for _, s := range after {
+		if _, ok := slices.BinarySearch(before, s); !ok {
+			list = append(list, "+"+s)
+		}
+	}
+	return list
 }
 
 // restoreTries bounds how often what was written meanwhile is put back.

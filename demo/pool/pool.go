@@ -35,8 +35,9 @@ type Options struct {
 	Dir, Helper string
 	// Guard kills the processes when the caller dies.
 	Guard *proc.Guard
-	// Report is called with what tests did that they must not; from any goroutine.
-	Report func(string)
+	// Report is called with what tests did that they must not, and Note with why a server had to end that no test has harmed; both
+	// from any goroutine.
+	Report, Note func(string)
 }
 
 type phase int
@@ -167,7 +168,10 @@ func (p *Pool) restore(s *server) {
 	err := p.unharmed(s)
 	if err == nil {
 		err = s.cluster.Restore(ctx, s.recording)
-		if err != nil {
+		switch {
+		case errors.Is(err, local.ErrServes):
+			p.options.Note(fmt.Sprintf("after %s: %v", s.holder, err))
+		case err != nil:
 			p.options.Report(fmt.Sprintf("after %s: %v", s.holder, err))
 		}
 	}

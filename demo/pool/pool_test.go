@@ -34,7 +34,7 @@ func newPool(t *testing.T) *served {
 	require.NoError(t, err)
 	t.Cleanup(guard.Close)
 	p := &served{address: filepath.Join(t.TempDir(), "socket"), reports: make(chan string, 100)}
-	p.Pool = pool.New(pool.Options{Dir: t.TempDir(), Helper: binary, Guard: guard, Report: func(message string) { p.reports <- message }})
+	p.Pool = pool.New(pool.Options{Dir: t.TempDir(), Helper: binary, Guard: guard, Report: func(message string) { p.reports <- message }, Note: func(message string) { t.Log(message) }})
 	listener, err := net.Listen("unix", p.address)
 	require.NoError(t, err)
 	done := make(chan error, 1)

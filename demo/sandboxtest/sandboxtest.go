@@ -109,10 +109,8 @@ func ownPool(guard *proc.Guard, dir, helper string) *pool.Pool {
 	sandbox.mu.Lock()
 	defer sandbox.mu.Unlock()
 	if sandbox.pool == nil {
-		sandbox.pool = pool.New(pool.Options{
-			Dir: filepath.Join(dir, "pool"), Helper: helper, Guard: guard,
-			Report: func(message string) { _, _ = fmt.Fprintln(os.Stderr, "API servers of tests:", message) },
-		})
+		say := func(message string) { _, _ = fmt.Fprintln(os.Stderr, "API servers of tests:", message) }
+		sandbox.pool = pool.New(pool.Options{Dir: filepath.Join(dir, "pool"), Helper: helper, Guard: guard, Report: say, Note: say})
 	}
 	return sandbox.pool
 }
