@@ -50,7 +50,8 @@ reached through its agent: "meshctl help access-logs" has both.
 Logs are lossy. They are in memory only: the last 200 requests of each workload,
 since the meshctl serve that answers began to lead. What was lost is said on the
 error stream. Values in queries of URLs, credentials, and headers that may have
-secrets are never kept.`
+secrets are never kept. Who may forward a port to meshctl serve sees all logs;
+nobody else does.`
 
 const example = `  # Show the last requests that were logged
   meshctl accesslogs

@@ -53,7 +53,7 @@ type Options struct {
 	Runnables []Runnable
 	// Relay lets agents dial this process; nil lets none.
 	Relay *Relay
-	// Pages are served beside metrics and health, by path. They are for whoever reaches those, and say no more than they do.
+	// Pages are served beside metrics and health, by path. They are for whoever reaches those, unless they look at who asks.
 	Pages map[string]http.Handler
 	// OnListen, if set, is called with the addresses of metrics and health and of the
 	// debug endpoints; nil for what is not served.

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"encoding/json"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -257,11 +258,18 @@ func (b *logbook) answer(q *accesslog.Query, state *snapshot.State) *accesslog.R
 }
 
 // LogsPage answers with the access logs of a Telemetry, as JSON. Parameters are those of accesslog.ParseQuery.
+//
+// It answers only what comes from this host: who may forward a port to the pod of serve may read what is forwarded, which is a right
+// that the API server checks. The metrics beside it are for whoever reaches them, and a log of requests must not be.
 type LogsPage struct{ Of *Telemetry }
 
 // ServeHTTP implements http.Handler.
 func (p LogsPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if !isHere(r.RemoteAddr) {
+		http.Error(w, "access logs are shown only to who may forward a port to meshctl serve; run: meshctl accesslogs", http.StatusForbidden)
+		return
+	}
 	query, err := accesslog.ParseQuery(r.URL.Query())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -274,4 +282,15 @@ func (p LogsPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(now.logs.answer(&query, now.State())) // an error means that the client is gone
+}
+
+// isHere reports whether a request was sent from this host, as what a port is forwarded for is. A sidecar of Istio passes on what
+// comes from elsewhere from 127.0.0.6 (InboundPassthroughBindIpv4 in istio.io/istio/pilot/pkg/networking/util), so one address counts.
+func isHere(remote string) bool {
+	from, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return false
+	}
+	address := from.Addr().Unmap()
+	return address == netip.AddrFrom4([4]byte{127, 0, 0, 1}) || address == netip.IPv6Loopback()
 }

@@ -114,13 +114,35 @@ func TestLogging(t *testing.T) {
 	assert.Empty(t, last(began.Add(2*time.Hour)), "its pod is gone")
 }
 
+// fromHere is a request through a port that was forwarded.
+func fromHere(path string) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, path, nil)
+	r.RemoteAddr = "127.0.0.1:40000"
+	return r
+}
+
+// TestLogsAreForWhoMayForward: what comes from other hosts, or from a proxy in front of serve, reads no logs.
+func TestLogsAreForWhoMayForward(t *testing.T) {
+	t.Parallel()
+	for remote, want := range map[string]int{
+		"127.0.0.1:1": http.StatusServiceUnavailable, "[::1]:1": http.StatusServiceUnavailable, "[::ffff:127.0.0.1]:1": http.StatusServiceUnavailable,
+		"10.0.0.7:1": http.StatusForbidden, "[fd00::7]:1": http.StatusForbidden, "127.0.0.6:1": http.StatusForbidden, "": http.StatusForbidden,
+	} {
+		w, r := httptest.NewRecorder(), fromHere(LogsPath)
+		r.RemoteAddr = remote
+		r.Header.Set("X-Forwarded-For", "127.0.0.1")
+		LogsPage{&Telemetry{}}.ServeHTTP(w, r)
+		assert.Equal(t, want, w.Code, remote)
+	}
+}
+
 // TestLogsPage: who does not lead says so, and wrong questions are none of the server's.
 func TestLogsPage(t *testing.T) {
 	t.Parallel()
 	of := &Telemetry{}
 	ask := func(path string) (int, string) {
 		w := httptest.NewRecorder()
-		LogsPage{of}.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		LogsPage{of}.ServeHTTP(w, fromHere(path))
 		return w.Code, strings.TrimSpace(w.Body.String())
 	}
 	code, text := ask(LogsPath)
@@ -207,7 +229,7 @@ func TestFromRecordToPage(t *testing.T) {
 			of.TakeLogs(west, "one", s)
 		}
 		w := httptest.NewRecorder()
-		LogsPage{of}.ServeHTTP(w, httptest.NewRequest(http.MethodGet, LogsPath+"?name=failures&status=5xx", nil))
+		LogsPage{of}.ServeHTTP(w, fromHere(LogsPath+"?name=failures&status=5xx"))
 		report := &accesslog.Report{}
 		require.NoError(t, json.Unmarshal(w.Body.Bytes(), report))
 		require.Len(t, report.Entries, 3)
