@@ -60,9 +60,11 @@ which calls the policy ends, what conflicts with it. Nothing is rejected for
 that. With --roles enforce, what no Role allows is rejected; see "meshctl help
 roles". In a cluster, "meshctl install --webhook" sets all of this up.
 
-The address of --debug-bind serves /debug/snapshot with the latest translation.
-A request needs a bearer token of the management cluster whose user has the verb
-get on this path, as from the ClusterRole in the examples. For that, the
+The address of --debug-bind serves /debug/snapshot with the latest translation,
+and answers the questions of the REST API of Gloo Mesh 1.x, which are sent by
+POST: /v0/observability/metrics/node, metrics/edge and logs beside it. A request
+needs a bearer token of the management cluster whose user has the verb get, or
+post, on its path, as from the ClusterRole in the examples. For that, the
 identity of meshctl serve needs the ClusterRole system:auth-delegator. The
 address has no TLS: keep it on this machine, and reach it with kubectl
 port-forward from others.`
@@ -75,12 +77,18 @@ const example = `  # Use the current context of the kubeconfig
 
   # Allow a ServiceAccount to read the latest translation, and read it
   kubectl create serviceaccount meshctl-debug -n gloo-mesh
-  kubectl create clusterrole meshctl-debug \
-    --verb get --non-resource-url /debug/snapshot
+  kubectl create clusterrole meshctl-debug --verb get,post \
+    --non-resource-url '/debug/snapshot,/v0/observability/*'
   kubectl create clusterrolebinding meshctl-debug \
     --clusterrole meshctl-debug --serviceaccount gloo-mesh:meshctl-debug
   TOKEN=$(kubectl create token meshctl-debug -n gloo-mesh)
-  curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:9092/debug/snapshot`
+  curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:9092/debug/snapshot
+
+  # Ask what the workloads of a namespace sent and got in the last minutes
+  curl -H "Authorization: Bearer $TOKEN" \
+    http://127.0.0.1:9092/v0/observability/metrics/node?pretty \
+    -d '{"nodeSelectors":[{"workloadSelector":{"kubeWorkloadMatcher":
+         {"namespaces":["bookinfo"]}}}],"window":"300s","step":"60s"}'`
 
 // NewCmd returns the command; runF replaces the run in tests.
 func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
@@ -159,6 +167,7 @@ func serveRun(ctx context.Context, opts *Options) error {
 		LeaderElect: opts.LeaderElect, LeaseDuration: opts.LeaseDuration, RefuseIntersecting: opts.DisallowIntersecting,
 		Log: log, UserAgent: "meshctl/" + opts.Version, Version: opts.Version,
 		Pages:     map[string]http.Handler{telemetry.Path: &proxies, telemetry.LogsPath: telemetry.LogsPage{Of: &proxies}},
+		Guarded:   proxies.REST(),
 		Runnables: runnables,
 	})
 }

@@ -31,6 +31,8 @@ type Query struct {
 	// After leaves out the entries up to a sequence number, and Limit those before the last so many; all are wanted if it is 0.
 	After uint64
 	Limit int
+	// Only, if set, tells the entries that are wanted, beside the other fields. It is no part of a URL.
+	Only func(*Entry) bool
 }
 
 // Values are the query as those of a URL.
@@ -142,6 +144,7 @@ func (q *Query) Matches(e *Entry) bool {
 		q.Name != "" && !named(at, q.Name) && !slices.ContainsFunc(e.Records, func(record string) bool { return named(record, q.Name) }),
 		q.From != "" && !named(e.From, q.From), q.To != "" && !named(e.To, q.To),
 		q.Cluster != "" && q.Cluster != e.WorkloadRef.ClusterName, q.Namespace != "" && q.Namespace != e.WorkloadRef.Namespace,
+		q.Only != nil && !q.Only(e),
 		q.Method != "" && !strings.EqualFold(q.Method, r.RequestMethod), q.Path != "" && !strings.HasPrefix(r.Path, q.Path):
 		return false
 	}

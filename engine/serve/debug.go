@@ -47,6 +47,9 @@ type debugObject struct {
 func (h *health) debugHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/snapshot", h.snapshot)
+	for path, handler := range h.guarded {
+		mux.Handle("POST "+path, handler)
+	}
 	return mux
 }
 

@@ -30,8 +30,8 @@ type health struct {
 	waiting func() string
 	// unread says why the management cluster cannot be read; empty if it can.
 	unread func() string
-	// pages are those of the Options.
-	pages map[string]http.Handler
+	// pages and guarded are those of the Options.
+	pages, guarded map[string]http.Handler
 }
 
 // handler serves the endpoints that anyone may read: they have no contents of

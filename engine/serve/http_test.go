@@ -117,3 +117,18 @@ func TestPages(t *testing.T) {
 	h.handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/traffic", nil))
 	assert.Equal(t, http.StatusMethodNotAllowed, w.Code)
 }
+
+// TestGuarded are beside the debug endpoints, and answer only what is posted.
+func TestGuarded(t *testing.T) {
+	t.Parallel()
+	h := healthOf(nil, false, "")
+	h.guarded = map[string]http.Handler{"/v0/nodes": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusTeapot, "nodes") })}
+	for method, want := range map[string]int{http.MethodPost: http.StatusTeapot, http.MethodGet: http.StatusMethodNotAllowed} {
+		w := httptest.NewRecorder()
+		h.debugHandler().ServeHTTP(w, httptest.NewRequest(method, "/v0/nodes", nil))
+		assert.Equal(t, want, w.Code)
+		w = httptest.NewRecorder()
+		h.handler().ServeHTTP(w, httptest.NewRequest(method, "/v0/nodes", nil))
+		assert.Equal(t, http.StatusNotFound, w.Code, "nothing is beside the metrics")
+	}
+}

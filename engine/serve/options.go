@@ -55,6 +55,8 @@ type Options struct {
 	Relay *Relay
 	// Pages are served beside metrics and health, by path. They are for whoever reaches those, unless they look at who asks.
 	Pages map[string]http.Handler
+	// Guarded answer what is sent by POST, beside the debug endpoints, by path. Each request needs a token whose user may post to the path.
+	Guarded map[string]http.Handler
 	// OnListen, if set, is called with the addresses of metrics and health and of the
 	// debug endpoints; nil for what is not served.
 	OnListen func(metrics, debug net.Addr)

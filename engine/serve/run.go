@@ -40,7 +40,7 @@ func Run(ctx context.Context, o Options) error {
 		metrics    = newMetrics(collectors, cmp.Or(o.Version, "unknown"))
 	)
 	h := &health{
-		pages: o.Pages,
+		pages: o.Pages, guarded: o.Guarded,
 		metrics: func() prometheus.Gatherer {
 			return append(prometheus.Gatherers{collectors}, current.Load().gatherers()...)
 		},

@@ -11,6 +11,7 @@
 //	logbook.go     the access logs since this process leads
 //	page.go        the pages of one proxy
 //	metrics.go     the numbers as metrics
+//	rest.go        the REST API of Gloo Mesh 1.x
 //	shifts.go      the weights and shares of shifts, as metrics
 //
 // Numbers of a cluster come in through one of four doors.

@@ -265,19 +265,18 @@ type LogsPage struct{ Of *Telemetry }
 
 // ServeHTTP implements http.Handler.
 func (p LogsPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if !isHere(r.RemoteAddr) {
-		http.Error(w, "access logs are shown only to who may forward a port to meshctl serve; run: meshctl accesslogs", http.StatusForbidden)
+		refuse(w, http.StatusForbidden, "access logs are shown only to who may forward a port to meshctl serve; run: meshctl accesslogs")
 		return
 	}
 	query, err := accesslog.ParseQuery(r.URL.Query())
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	now := p.Of.current.Load()
 	if now == nil {
-		http.Error(w, "this instance of meshctl serve does not lead, and has no access logs; ask the one that does", http.StatusServiceUnavailable)
+		refuse(w, http.StatusServiceUnavailable, "this instance of meshctl serve does not lead, and has no access logs; ask the one that does")
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/traffic"
 )
 
@@ -54,11 +55,13 @@ func (s *shifts) Collect(out chan<- prometheus.Metric) {
 
 // compare compares all shifts with what was counted.
 func (s *shifts) compare(now time.Time) (out []prometheus.Metric) {
-	state := s.term.State()
-	if state == nil {
+	var state *snapshot.State
+	var report *traffic.Report
+	if !s.term.with(now, func(c *traffic.Context, ring *traffic.Ring) {
+		state, report = c.State, ring.Report(now, c, traffic.Query{By: traffic.ByAll, Window: traffic.Kept})
+	}) {
 		return nil
 	}
-	report := s.term.report(now, traffic.Query{By: traffic.ByAll, Window: traffic.Kept})
 	index := explain.WithEvidence(explain.New(state), &explain.Evidence{Report: report})
 	for _, shift := range explain.Shifts(index) {
 		for i := range shift.Targets {

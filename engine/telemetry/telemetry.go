@@ -102,27 +102,42 @@ func (t *Telemetry) Run(ctx context.Context, o Options) error {
 
 // ServeHTTP answers with a report, as JSON. Parameters are the fields of traffic.Query.
 func (t *Telemetry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	fail := func(code int, text string) {
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		http.Error(w, text, code)
-	}
 	query, err := parseQuery(r.URL.Query())
 	if err != nil {
-		fail(http.StatusBadRequest, err.Error())
+		refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
+	now := time.Now()
+	var report *traffic.Report
+	if t.with(w, now, func(c *traffic.Context, ring *traffic.Ring) { report = ring.Report(now, c, query) }) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(report) // an error means that the client is gone
+	}
+}
+
+// with calls a function with what is known now, and answers a request itself where nothing is.
+func (t *Telemetry) with(w http.ResponseWriter, at time.Time, do func(*traffic.Context, *traffic.Ring)) bool {
 	now := t.current.Load()
-	if now == nil {
-		fail(http.StatusServiceUnavailable, "this instance of meshctl serve does not lead, and counts nothing; ask the one that does")
+	if now == nil || !now.with(at, do) {
+		t.away(w)
+		return false
+	}
+	return true
+}
+
+// away answers a request where nothing is known.
+func (t *Telemetry) away(w http.ResponseWriter) {
+	if t.current.Load() == nil {
+		refuse(w, http.StatusServiceUnavailable, "this instance of meshctl serve does not lead, and counts nothing; ask the one that does")
 		return
 	}
-	report := now.report(time.Now(), query)
-	if report == nil {
-		fail(http.StatusServiceUnavailable, "meshctl serve has not translated yet; try again")
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(report) // an error means that the client is gone
+	refuse(w, http.StatusServiceUnavailable, "meshctl serve has not translated yet; try again")
+}
+
+// refuse answers a request with why it has no other answer.
+func refuse(w http.ResponseWriter, code int, text string) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	http.Error(w, text, code)
 }
 
 // Parameters are a query as those of the page.
@@ -161,18 +176,19 @@ func parseQuery(v url.Values) (traffic.Query, error) {
 	return q, nil
 }
 
-// report answers a query; nil before the first translation.
-func (t *term) report(now time.Time, q traffic.Query) *traffic.Report {
+// with calls a function with what is known at a time, under the lock; false before the first translation.
+func (t *term) with(at time.Time, do func(*traffic.Context, *traffic.Ring)) bool {
 	state := t.State()
 	if state == nil {
-		return nil
+		return false
 	}
 	survey := traffic.Look(state)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c := &traffic.Context{State: state, Survey: survey, Status: t.status, Fresh: now.Add(-3 * t.every)}
+	c := &traffic.Context{State: state, Survey: survey, Status: t.status, Fresh: at.Add(-3 * t.every)}
 	c.Clusters = t.clusters(c)
-	return t.ring.Report(now, c, q)
+	do(c, t.ring)
+	return true
 }
 
 // clusters are how the numbers of all clusters come in, by name, under the lock.

@@ -175,7 +175,6 @@ func TestRounds(t *testing.T) {
 	})
 }
 
-// TestWhatIsNotRead has no data, with the reason, and no zero.
 // TestNewNames: a service that is there only since the round began is counted as itself by what is read in it.
 func TestNewNames(t *testing.T) {
 	t.Parallel()
@@ -201,6 +200,7 @@ func TestNewNames(t *testing.T) {
 	})
 }
 
+// TestWhatIsNotRead has no data, with the reason, and no zero.
 func TestWhatIsNotRead(t *testing.T) {
 	t.Parallel()
 	running(t, func(t *testing.T, f *fleet, of *Telemetry, _ *prometheus.Registry) {

@@ -11,4 +11,5 @@
 //	ring.go      the last 15 minutes, and all since the start, by edge
 //	report.go    one window of it, for people and programs
 //	rows.go      a report by destination, workload and edge
+//	series.go    numbers at several times, by workload and pair of workloads
 package traffic

@@ -53,13 +53,19 @@ func (v *Values) Requests() (sum uint64) {
 // Failed are requests that were answered with 5xx, or not at all.
 func (v *Values) Failed() uint64 { return v[snapshot.Answered5xx] + v[snapshot.Unanswered] }
 
-// Success is the share of requests that neither failed nor were refused, in percent; false if there were none.
+// Served are requests that neither failed nor were refused.
+func (v *Values) Served() uint64 {
+	all := v.Requests()
+	return all - min(all, v.Failed()+v[snapshot.Forbidden])
+}
+
+// Success is the share of requests that were served, in percent; false if there were none.
 func (v *Values) Success() (percent float64, ok bool) {
 	all := v.Requests()
 	if all == 0 {
 		return 0, false
 	}
-	return 100 * float64(all-min(all, v.Failed()+v[snapshot.Forbidden])) / float64(all), true
+	return 100 * float64(v.Served()) / float64(all), true
 }
 
 // MostLatency is the upper end of the last bucket, in milliseconds: the largest that Envoy has.
