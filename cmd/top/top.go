@@ -56,7 +56,10 @@ it needs a right that registration does not give; by agent, the agent of a
 cluster that is reached through it reads them; by prometheus, a Prometheus that
 has read them is asked. "meshctl telemetry enable" chooses, and gives the right.
 
-Istio's proxies count requests. Others count them if the mesh's configuration
+Istio's proxies count requests. Where a Telemetry removes a label that says what
+was called or answered, there is no data, and the label is named. Where one
+disables metrics of one side, that side has no traffic: nothing else tells it
+from none. Others count them if the mesh's configuration
 includes the statistics of their clusters: proxyStatsMatcher, with the
 inclusionRegexps cluster\.(outbound|inbound).*;\.upstream_(rq|cx)_.* and
 http\..*\.rbac\..*; pods have to be started again after that.`

@@ -98,4 +98,6 @@ type OwnCount struct {
 	// Failure is the reason of the failure that it counts as well, if Failed. Forbidden: it is of that, too.
 	Failure           Measure
 	Failed, Forbidden bool
+	// Lacks is a label without which the number says nothing; such a proxy is not read. Empty if it has all.
+	Lacks string
 }

@@ -116,8 +116,8 @@ func (t *term) take(now time.Time, s *Sent) {
 		t.noteFailed(pod, traffic.Failed, clip(fmt.Sprintf("pod %s/%s: the reading of its agent is not taken: %s", s.Proxy.Namespace, s.Proxy.Pod, err)))
 	case reading == nil:
 		reason := traffic.Failed
-		if s.Reason == traffic.TooMany {
-			reason = traffic.TooMany
+		if s.Reason == traffic.TooMany || s.Reason == traffic.Altered {
+			reason = s.Reason
 		}
 		t.heard[s.Proxy] = now
 		t.noteFailed(pod, reason, clip(s.Detail))

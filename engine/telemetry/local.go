@@ -251,7 +251,7 @@ func (l *Local) proxy(ctx context.Context, pod *traffic.LocalPod) {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		out.Reason, out.Detail = traffic.Failed, fmt.Sprintf("pod %s/%s: no answer within %s; a NetworkPolicy has to let the agent reach port %d", pod.Proxy.Namespace, pod.Proxy.Pod, maxTime, pod.Stats.Port)
 	case err != nil:
-		out.Reason, out.Detail = traffic.Failed, fmt.Sprintf("pod %s/%s: %s", pod.Proxy.Namespace, pod.Proxy.Pod, kube.Text(err))
+		out.Reason, out.Detail = traffic.ReasonOf(err), fmt.Sprintf("pod %s/%s: %s", pod.Proxy.Namespace, pod.Proxy.Pod, kube.Text(err))
 	default:
 		out.Parts, out.size = reading.Parts(at), reading.Size()
 	}

@@ -119,9 +119,12 @@ func (t *term) gather(ctx context.Context, cluster string, source *multiclusterv
 		t.answers[cluster] = fmt.Sprintf("%d series are of no pod that is known here, and %d are not understood", gathered.Unknown, gathered.Refused)
 	}
 	for _, pod := range pods {
-		if reading := gathered.Reading(pod.Proxy); reading != nil {
+		switch reading := gathered.Reading(pod.Proxy); {
+		case reading != nil && reading.Err() != nil:
+			t.noteFailed(pod, traffic.ReasonOf(reading.Err()), reading.Err().Error())
+		case reading != nil:
 			t.note(pod, at, at, reading)
-		} else {
+		default:
 			t.noteFailed(pod, traffic.NotInPrometheus, "its series need the labels pod and namespace; "+hostOf(source.Url))
 		}
 	}

@@ -261,7 +261,7 @@ func (t *term) proxy(ctx context.Context, config *rest.Config, pod *traffic.Pod)
 		t.failed(pod, traffic.Failed, fmt.Sprintf("pod %s/%s: no answer within %s", pod.Proxy.Namespace, pod.Proxy.Pod, maxTime))
 		return
 	case err != nil:
-		t.failed(pod, traffic.Failed, clip(fmt.Sprintf("pod %s/%s: %s", pod.Proxy.Namespace, pod.Proxy.Pod, kube.Text(err))))
+		t.failed(pod, traffic.ReasonOf(err), clip(fmt.Sprintf("pod %s/%s: %s", pod.Proxy.Namespace, pod.Proxy.Pod, kube.Text(err))))
 		return
 	}
 	t.took(pod, at, reading)

@@ -40,6 +40,8 @@ const (
 	TooMany Reason = "TOO_MANY"
 	// NotCounted: its proxies answer, and count no requests.
 	NotCounted Reason = "NOT_COUNTED"
+	// Altered: what its proxies count lacks a label without which nobody knows what it is about.
+	Altered Reason = "ALTERED"
 )
 
 var reasons = map[Reason]string{
@@ -57,6 +59,7 @@ var reasons = map[Reason]string{
 	NoPrometheus:    "the Prometheus of its cluster does not answer",
 	NotInPrometheus: "the Prometheus of its cluster has nothing of its pods",
 	NotCounted:      "its proxies count no requests; see: meshctl top --help",
+	Altered:         "a Telemetry of the mesh has removed labels without which nobody knows what its proxies count",
 }
 
 // String is the reason as the rest of a sentence.

@@ -3,6 +3,7 @@ package traffic
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"maps"
 	"strconv"
 	"strings"
@@ -39,10 +40,31 @@ type Reading struct {
 	// the requests that the pod gets or sends.
 	clusters, owned map[Target]*Values
 	both            Values
+	// lacks is a label that numbers of the proxy need, and do not have.
+	lacks string
 }
 
 // Counts: the proxy counts requests, whether or not there were any.
 func (r *Reading) Counts() bool { return r.counts }
+
+// errAltered is of a proxy whose numbers do not say what they are of.
+var errAltered = errors.New("a Telemetry of the mesh has removed it")
+
+// Err is why the numbers say nothing, though they were read; nil if they do.
+func (r *Reading) Err() error {
+	if r.lacks == "" {
+		return nil
+	}
+	return fmt.Errorf("its metrics have no label %s: %w; without it nobody knows what was called, or what failed", r.lacks, errAltered)
+}
+
+// ReasonOf is why a proxy whose reading failed has no numbers.
+func ReasonOf(err error) Reason {
+	if errors.Is(err, errAltered) {
+		return Altered
+	}
+	return Failed
+}
 
 // Beside takes from another page of the same proxy what that says about whether the proxy counts.
 func (r *Reading) Beside(unused *Reading) {
@@ -65,7 +87,7 @@ const (
 	uptime     = "envoy_server_uptime"
 )
 
-// Read reads the page of a proxy. An error says that it is no such page.
+// Read reads the page of a proxy. An error says that it is no such page, or that it says nothing; see ReasonOf.
 func Read(text []byte, names *snapshot.ProxyStats) (*Reading, error) {
 	r := &Reading{Uptime: -1, clusters: map[Target]*Values{}, owned: map[Target]*Values{}}
 	r.Refused = samples(text, func(name []byte) bool {
@@ -79,7 +101,7 @@ func Read(text []byte, names *snapshot.ProxyStats) (*Reading, error) {
 			v.separate()
 		}
 	}
-	return r, nil
+	return r, r.Err()
 }
 
 func (r *Reading) take(s *sample, names *snapshot.ProxyStats) {
@@ -100,6 +122,10 @@ func (r *Reading) take(s *sample, names *snapshot.ProxyStats) {
 		return
 	}
 	r.own, r.counts = true, true
+	if of.Lacks != "" {
+		r.lacks = max(r.lacks, of.Lacks) // one, whatever their order
+		return
+	}
 	if of.Side == snapshot.NotCounted {
 		return
 	}

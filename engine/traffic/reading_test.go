@@ -1,7 +1,9 @@
 package traffic_test
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -187,6 +189,36 @@ func TestCounts(t *testing.T) {
 	}
 	_, err := traffic.Read([]byte("<html>no statistics</html>"), istioStats(t))
 	require.ErrorContains(t, err, "want statistics")
+}
+
+// TestAltered: numbers without a label that says what they are of are no numbers. Without response_code, all would have failed.
+func TestAltered(t *testing.T) {
+	t.Parallel()
+	all := []string{`reporter="source"`, `destination_service="a.b.svc.cluster.local"`, `response_code="200"`, `response_flags="-"`}
+	for without, want := range map[string]string{"": "", "reporter": "reporter", "destination_service": "destination_service", "response_code": "response_code", "response_flags": ""} {
+		labels := slices.DeleteFunc(slices.Clone(all), func(l string) bool { return without != "" && strings.HasPrefix(l, without+"=") })
+		text := fmt.Sprintf("istio_requests_total{%s} 3\n", strings.Join(labels, ","))
+		_, err := traffic.Read([]byte(text), istioStats(t))
+		g := traffic.NewGathered([]*traffic.Pod{{Proxy: traffic.Proxy{Namespace: "b", Pod: "a"}, Stats: istioStats(t)}}, start)
+		series := map[string]string{"namespace": "b", "pod": "a"}
+		for _, label := range labels {
+			name, value, _ := strings.Cut(label, "=")
+			series[name] = strings.Trim(value, `"`)
+		}
+		g.Take("istio_requests_total", series, 3)
+		gathered := g.Reading(traffic.Proxy{Namespace: "b", Pod: "a"}).Err()
+		if want == "" {
+			require.NoError(t, err)
+			require.NoError(t, gathered)
+			continue
+		}
+		require.ErrorContains(t, err, "its metrics have no label "+want)
+		assert.Equal(t, traffic.Altered, traffic.ReasonOf(err))
+		assert.Equal(t, err, gathered)
+	}
+	// What a workload gets needs no name of what is called.
+	require.NoError(t, read(t, `istio_requests_total{reporter="destination",response_code="200"} 3`+"\n").Err())
+	assert.Equal(t, traffic.Failed, traffic.ReasonOf(errors.New("no route to host")))
 }
 
 // TestWhatIsNotTrusted: lines that are no numbers, or could do harm, are left out and counted.

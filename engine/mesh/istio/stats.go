@@ -57,7 +57,8 @@ var ownMeasures = map[string]snapshot.Measure{
 }
 
 // ownCount reads the metrics of the filter istio.stats. Both proxies of a request report it, by the label reporter. The label
-// destination_service is the host that was called, without its port.
+// destination_service is the host that was called, without its port. A Telemetry may remove any label (istio.io: Telemetry,
+// MetricsOverrides.TagOverride), which is not there then; what has no value is "unknown" otherwise, and a status "0".
 func ownCount(name string, label func(string) string) snapshot.OwnCount {
 	if name == "istio_build" { // is there before the first request
 		return snapshot.OwnCount{Known: true}
@@ -68,6 +69,9 @@ func ownCount(name string, label func(string) string) snapshot.OwnCount {
 	}
 	out := snapshot.OwnCount{Known: true, Measure: of}
 	switch label("reporter") {
+	case "":
+		out.Lacks = "reporter"
+		return out
 	case "source":
 		out.Side, out.Target.Host = snapshot.Calls, label("destination_service")
 	case "destination":
@@ -75,14 +79,21 @@ func ownCount(name string, label func(string) string) snapshot.OwnCount {
 	default:
 		return snapshot.OwnCount{Known: true}
 	}
+	if out.Side == snapshot.Calls && out.Target.Host == "" {
+		out.Lacks = "destination_service"
+	}
 	if known {
 		return out
 	}
 	out.Measure = snapshot.Unanswered
-	if code := label("response_code"); len(code) == 3 && code[0] >= '1' && code[0] <= '5' {
+	code := label("response_code")
+	if code == "" {
+		out.Lacks = "response_code"
+	}
+	if len(code) == 3 && code[0] >= '1' && code[0] <= '5' {
 		out.Measure = snapshot.Answered1xx + snapshot.Measure(code[0]-'1')
 	}
-	out.Forbidden = label("response_code") == "403" || label("grpc_response_status") == "7"
+	out.Forbidden = code == "403" || label("grpc_response_status") == "7"
 	for flag := range strings.SplitSeq(label("response_flags"), ",") {
 		if of, failed := failures[flag]; failed {
 			out.Failure, out.Failed = of, true
