@@ -89,7 +89,7 @@ func NewCmdRoot(f *cmdutil.Factory) *cobra.Command {
 		}
 	}
 	add("try", demo.NewCmd(f, nil))
-	add("inspect", dashboard.NewCmd(f, nil), describe.NewCmd(f, nil), why.NewCmd(f, nil), check.NewCmd(f, nil), changes.NewCmd(f, nil), top.NewCmd(f, nil), accesslogs.NewCmd(f, nil), plan.NewCmd(f, nil), simulate.NewCmd(f, nil), graph.NewCmd(f, nil), translate.NewCmd(f, nil), wait.NewCmd(f, nil), export.NewCmd(f, nil), debug.NewCmd(f, nil))
+	add("inspect", dashboard.NewCmd(f, nil), describe.NewCmd(f, nil), why.NewCmd(f, nil), check.NewCmd(f, nil), changes.NewCmd(f, nil), top.NewCmd(f, nil), accesslogs.NewCmd(f, nil), accesslogs.NewTapCmd(f, nil), plan.NewCmd(f, nil), simulate.NewCmd(f, nil), graph.NewCmd(f, nil), translate.NewCmd(f, nil), wait.NewCmd(f, nil), export.NewCmd(f, nil), debug.NewCmd(f, nil))
 	add("manage", initialize.NewCmd(f, nil), install.NewCmd(f, nil), install.NewUpgradeCmd(f, nil), install.NewUninstallCmd(f, nil), backup.NewCmd(f, nil), backup.NewRestoreCmd(f, nil), cluster.NewCmd(f), mesh.NewCmd(f), trust.NewCmd(f), telemetry.NewCmd(f), create.NewCmd(f, nil), edit.NewCmd(f, nil), serve.NewCmd(f, nil), agent.NewCmd(f, nil))
 	add("", version.NewCmd(f, nil))
 	add("", help.NewTopics()...)

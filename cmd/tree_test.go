@@ -30,7 +30,7 @@ var notReading = map[string]string{
 // usual are flags that mean the same in many commands, with the other names that they had in some
 // program: no command has those, but for the ones of the original meshctl.
 var usual = map[string]map[string]string{
-	"dir":        {"from": "top, accesslogs", "folder": "", "directory": "", "manifests": ""},
+	"dir":        {"from": "top, accesslogs, tap", "folder": "", "directory": "", "manifests": ""},
 	"context":    {"mgmt-context": "cluster register, cluster list, cluster deregister, cluster release, cluster invite, cluster approve, cluster revoke, cluster verify, mesh restart", "kube-context": "", "management": ""},
 	"all-meshes": {"all": "", "all-mesh": "", "every-mesh": ""},
 	"snapshot":   {"archive": "", "zip": ""},

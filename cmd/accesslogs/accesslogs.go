@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,8 @@ type Options struct {
 	// MaxRPS is how many requests are printed each second at most with Watch.
 	MaxRPS int
 
+	// record is the only AccessLogRecord that notes are about, as NAME.NAMESPACE; all if it is empty.
+	record string
 	// every is the time between two questions with Watch, and headed is set once a table has its header.
 	every  time.Duration
 	headed bool
@@ -77,7 +80,7 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		Use:     "accesslogs [NAME]",
 		Aliases: []string{"accesslog"},
 		// What other programs call it.
-		SuggestFor: []string{"tap", "logs", "requests", "access-logs"},
+		SuggestFor: []string{"logs", "requests", "access-logs"},
 		Short:      "Show requests that proxies logged",
 		Long:       long,
 		Example:    example,
@@ -96,26 +99,32 @@ func NewCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	opts.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatWide, cmdutil.FormatJSON, cmdutil.FormatYAML)
-	opts.Output.Prints(cmdutil.Form{Value: accesslog.Report{}})
-	opts.Output.AddHeadersFlag(cmd)
-	opts.Source.AddClusterFlags(cmd)
-	opts.Source.AddServerFlag(cmd)
+	opts.addFlags(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&opts.Query.From, "from", "", "show requests of this `caller`: a workload, or the ServiceAccount of one")
-	flags.StringVar(&opts.Query.To, "to", "", "show requests to this `service` or workload: NAME, NAME.NAMESPACE or NAME.NAMESPACE.CLUSTER")
 	flags.StringVar(&opts.Query.Cluster, "cluster", "", "show what proxies of this `cluster` logged")
 	flags.StringVar(&opts.Query.Namespace, "in-namespace", "", "show what proxies of this `namespace` logged")
-	flags.StringVar(&opts.Query.Status, "status", "", "show requests with this `status`: 503, 5xx, '>=500'")
-	flags.StringVar(&opts.Query.Method, "method", "", "show requests with this `method`")
-	flags.StringVar(&opts.Query.Path, "path", "", "show requests whose path begins with this `text`")
-	flags.StringArrayVar(&opts.Query.Headers, "header", nil, "show requests with this request header, as `NAME=VALUE`; may be repeated")
 	flags.IntVar(&opts.Query.Limit, "limit", accesslog.Shown, "show at most the last `number` of requests")
 	flags.BoolVarP(&opts.Watch, "watch", "w", false, "go on with the requests that come until interrupted")
-	flags.IntVar(&opts.MaxRPS, "max-rps", 100, "print at most this `number` of requests each second with --watch")
+	return cmd
+}
+
+// addFlags adds the flags of all commands that show requests.
+func (o *Options) addFlags(cmd *cobra.Command) {
+	o.Output.AddFlag(cmd, cmdutil.FormatTable, cmdutil.FormatWide, cmdutil.FormatJSON, cmdutil.FormatYAML)
+	o.Output.Prints(cmdutil.Form{Value: accesslog.Report{}})
+	o.Output.AddHeadersFlag(cmd)
+	o.Source.AddClusterFlags(cmd)
+	o.Source.AddServerFlag(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&o.Query.From, "from", "", "show requests of this `caller`: a workload, or the ServiceAccount of one")
+	flags.StringVar(&o.Query.To, "to", "", "show requests to this `service` or workload: NAME, NAME.NAMESPACE or NAME.NAMESPACE.CLUSTER")
+	flags.StringVar(&o.Query.Status, "status", "", "show requests with this `status`: 503, 5xx, '>=500'")
+	flags.StringVar(&o.Query.Method, "method", "", "show requests with this `method`")
+	flags.StringVar(&o.Query.Path, "path", "", "show requests whose path begins with this `text`")
+	flags.StringArrayVar(&o.Query.Headers, "header", nil, "show requests with this request header, as `NAME=VALUE`; may be repeated")
+	flags.IntVar(&o.MaxRPS, "max-rps", 100, "print at most this `number` of requests each second while they come")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions([]string{"2xx", "3xx", "4xx", "5xx", ">=400", ">=500"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("method", cobra.FixedCompletions([]string{"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"}, cobra.ShellCompDirectiveNoFileComp))
-	return cmd
 }
 
 func (o *Options) validate() error {
@@ -165,14 +174,18 @@ func run(ctx context.Context, o *Options) error {
 
 // ask gets the requests from meshctl serve.
 func (o *Options) ask(ctx context.Context) (*accesslog.Report, error) {
-	if o.Source.Server != "" {
-		return reading.Management{Server: o.Source.Server}.AccessLogs(ctx, &o.Query)
+	management := reading.Management{Server: o.Source.Server}
+	if o.Source.Server == "" {
+		var err error
+		if management, err = o.Source.Management(); err != nil {
+			return nil, err
+		}
 	}
-	management, err := o.Source.Management()
-	if err != nil {
-		return nil, err
+	report, err := management.AccessLogs(ctx, &o.Query)
+	if err == nil && o.record != "" {
+		report.Records = slices.DeleteFunc(report.Records, func(r accesslog.RecordReport) bool { return r.Name+"."+r.Namespace != o.record })
 	}
-	return management.AccessLogs(ctx, &o.Query)
+	return report, err
 }
 
 // print prints a report. The header of a table comes once.

@@ -7,6 +7,8 @@ const accessLogsIntro = `An AccessLogRecord has the proxies of workloads log req
     --filter 'status>=500' --apply
   meshctl accesslogs books --watch
 
+"meshctl tap WORKLOAD" makes one for a while, shows what comes, and removes it.
+
 Proxies send what they log to the agent of their cluster, which keeps what a
 record wants, in memory, until meshctl serve has it. That takes three things.
 

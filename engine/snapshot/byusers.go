@@ -26,6 +26,16 @@ const (
 	WaitsAnnotation = "agent.certificates.mesh.gloo.solo.io/waits-for"
 )
 
+// LogUntilAnnotation of an AccessLogRecord is until when it logs, in RFC 3339: who made it wanted it for a while.
+const LogUntilAnnotation = "observability.enterprise.mesh.gloo.solo.io/until"
+
+// LogEnded reports whether the time of an AccessLogRecord with annotations is over. One without a time, or whose time nobody understands,
+// logs on.
+func LogEnded(annotations map[string]string, now time.Time) bool {
+	until, err := time.Parse(time.RFC3339, annotations[LogUntilAnnotation])
+	return err == nil && !now.Before(until)
+}
+
 // LeaveNowLasts is how long what LeaveNowAnnotation asks for counts, by the clock of the agent.
 const LeaveNowLasts = 10 * time.Minute
 

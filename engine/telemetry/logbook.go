@@ -72,7 +72,7 @@ func (t *Telemetry) Records(cluster string) []LogRecord {
 	if now == nil || t.Wanted(cluster) != traffic.Push {
 		return nil
 	}
-	return now.logs.recordsOf(cluster, now.State())
+	return now.logs.recordsOf(time.Now(), cluster, now.State())
 }
 
 // TakeLogs takes what the agent of a cluster says of the log of one proxy. Whatever it says, it is about a pod of its own cluster.
@@ -106,10 +106,14 @@ func (b *logbook) plansOf(state *snapshot.State) []*accesslog.Plan {
 	return b.plans
 }
 
-func (b *logbook) recordsOf(cluster string, state *snapshot.State) (out []LogRecord) {
+// recordsOf are the records of which the agent of a cluster has to know: not those whose time is over.
+func (b *logbook) recordsOf(now time.Time, cluster string, state *snapshot.State) (out []LogRecord) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, p := range b.plansOf(state) {
+		if snapshot.LogEnded(p.Record.Annotations, now) {
+			continue
+		}
 		if spec := p.ForCluster(cluster); spec != nil {
 			out = append(out, LogRecord{Name: p.Ref.Name + "." + p.Ref.Namespace, Spec: spec})
 		}

@@ -195,7 +195,10 @@ func TestFromRecordToPage(t *testing.T) {
 		rejected.Name, rejected.Spec.IncludedRequestHeaders = "secrets", []string{"cookie"}
 		elsewhere := record.DeepCopy()
 		elsewhere.Name, elsewhere.Spec.WorkloadSelectors[0].KubeWorkloadMatcher.Clusters = "elsewhere", []string{enginetest.Cluster(1)}
-		management.AccessLogRecords = []*observabilityv1.AccessLogRecord{elsewhere, record, rejected}
+		over := record.DeepCopy()
+		over.Name, over.Annotations = "ended", map[string]string{snapshot.LogUntilAnnotation: time.Now().Format(time.RFC3339)}
+		record.Annotations = map[string]string{snapshot.LogUntilAnnotation: time.Now().Add(time.Hour).Format(time.RFC3339)}
+		management.AccessLogRecords = []*observabilityv1.AccessLogRecord{elsewhere, over, record, rejected}
 		in.Management = &management
 		f.set(func() { f.state = engine.Translate(&in) })
 		var mu sync.Mutex
@@ -235,8 +238,9 @@ func TestFromRecordToPage(t *testing.T) {
 		require.Len(t, report.Entries, 3)
 		assert.Equal(t, pod.Proxy.Pod, report.Entries[0].Pod)
 		assert.Equal(t, pod.Workload.Spec.Kubernetes.Controller, report.Entries[0].WorkloadRef)
-		assert.Equal(t, []string{"elsewhere PENDING", "failures PENDING", "secrets INVALID"}, []string{
+		assert.Equal(t, []string{"elsewhere PENDING", "ended PENDING", "failures PENDING", "secrets INVALID"}, []string{
 			report.Records[0].Name + " " + report.Records[0].State, report.Records[1].Name + " " + report.Records[1].State, report.Records[2].Name + " " + report.Records[2].State,
+			report.Records[3].Name + " " + report.Records[3].State,
 		})
 
 		time.Sleep(2 * learns)
