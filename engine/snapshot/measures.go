@@ -73,6 +73,9 @@ type ProxyStats struct {
 	Own func(name string, label func(name string) string) OwnCount
 	// Node is the pod that a proxy says it belongs to, by the ID with which it connects; false if that is no such ID. Anybody may say so.
 	Node func(id string) (namespace, pod string, ok bool)
+	// Counts reports whether a proxy keeps the numbers of its clusters, by what it says of its settings when it connects: the metadata of its
+	// node, a google.protobuf.Struct as bytes. It is false, too, if the proxy does not say. What a proxy says is about itself only.
+	Counts func(metadata []byte) bool
 }
 
 // CountSide says whose requests a number is about.

@@ -6,7 +6,9 @@
 //	agents.go      what agents have read
 //	prometheus.go  what a Prometheus has read
 //	local.go       an agent's side: reading the proxies of its own cluster
-//	push.go        an agent's side: what proxies send by themselves
+//	push.go        an agent's side: the port to which proxies send by themselves, and who may
+//	pushsender.go  how much one of them may send
+//	pushnumbers.go what one stream of a proxy says
 //	logs.go        an agent's side: access logs, at the same port
 //	logbook.go     the access logs since this process leads
 //	page.go        the pages of one proxy
@@ -27,7 +29,9 @@
 //
 // Push: the proxies send the same counters to the agent by Envoy's metrics service, with a certificate of their mesh. That takes settings of the
 // mesh, and pods that started after them; it works where the agent may not connect to pods. The address, the identity in the certificate and
-// the ID of the node have to be of one pod. Of Istio's own metrics, whose labels are part of the name then, none are read: those of clusters are.
+// the ID of the node have to be of one pod; the first two are known before anything is read. Of the streams of a pod, the one that began last
+// counts. A proxy sends nothing of what it has not used: whether it counts requests before its first one, its settings say, which it sends, too.
+// Of Istio's own metrics, whose labels are part of the name then, none are read: those of clusters are.
 //
 // Prometheus: a server that has read the proxies is asked for the same counters, by pod. Where a Prometheus has several replicas, an answer
 // may be older than the one before; see traffic.Reading.

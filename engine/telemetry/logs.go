@@ -10,8 +10,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/mem"
-	"google.golang.org/grpc/status"
 
 	"github.com/meshctl/meshctl/engine/accesslog"
 	observabilityv1 "github.com/meshctl/meshctl/engine/api/observability/v1"
@@ -19,13 +17,8 @@ import (
 	"github.com/meshctl/meshctl/engine/traffic"
 )
 
-// Bounds of the access logs of a cluster.
-const (
-	// maxLogStreams is how many streams one pod may have: its proxy has one for each of its threads and kinds of log.
-	maxLogStreams = 64
-	// logFrame is how many entries are sent at once: fewer bytes than gRPC takes, however large they are.
-	logFrame = 16
-)
+// logFrame is how many entries are sent at once: fewer bytes than gRPC takes, however large they are.
+const logFrame = 16
 
 // LogRecord is an AccessLogRecord as an agent is told of it.
 type LogRecord struct {
@@ -59,6 +52,8 @@ type Logs struct {
 	changed map[traffic.Proxy]bool
 	// ring has the entries, by keyOf their proxy.
 	ring *accesslog.Ring
+	// unread are messages that were not read, each with an entry at least.
+	unread uint64
 }
 
 func newLogs(cluster func() *snapshot.Cluster, signal chan<- struct{}) *Logs {
@@ -106,28 +101,24 @@ func (l *Logs) Next() (*SentLogs, bool) {
 	defer l.mu.Unlock()
 	for proxy := range l.changed {
 		delete(l.changed, proxy)
-		return &SentLogs{Proxy: proxy, Open: l.streams[proxy] > 0, Dropped: l.ring.Dropped()}, true
+		return &SentLogs{Proxy: proxy, Open: l.streams[proxy] > 0, Dropped: l.dropped()}, true
 	}
 	key, entries := l.ring.Take(logFrame)
 	if len(entries) == 0 {
 		return nil, false
 	}
 	proxy := proxyAt(key)
-	return &SentLogs{Proxy: proxy, Open: l.streams[proxy] > 0, Entries: entries, Dropped: l.ring.Dropped()}, true
+	return &SentLogs{Proxy: proxy, Open: l.streams[proxy] > 0, Entries: entries, Dropped: l.dropped()}, true
 }
 
-// enter notes another stream of a pod; false if it has too many.
-func (l *Logs) enter(proxy traffic.Proxy) bool {
+// enter notes another stream of a pod.
+func (l *Logs) enter(proxy traffic.Proxy) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.streams[proxy] >= maxLogStreams {
-		return false
-	}
 	if l.streams[proxy]++; l.streams[proxy] == 1 {
 		l.changed[proxy] = true
 		poke(l.signal)
 	}
-	return true
 }
 
 func (l *Logs) leave(proxy traffic.Proxy) {
@@ -167,6 +158,16 @@ func (l *Logs) take(pod *traffic.LocalPod, labels map[string]string, requests []
 	poke(l.signal)
 }
 
+// lost notes a message that was not read.
+func (l *Logs) lost() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unread++
+}
+
+// dropped is how many entries were dropped, under the lock.
+func (l *Logs) dropped() uint64 { return l.ring.Dropped() + l.unread }
+
 // keyOf is a proxy of this cluster as a text, and proxyAt the one of a text.
 func keyOf(p traffic.Proxy) string { return fmt.Sprintf("%s/%s/%d", p.Namespace, p.Pod, p.Created) }
 
@@ -193,59 +194,30 @@ func (l *Logs) labelsOf(proxy traffic.Proxy) map[string]string {
 	return nil
 }
 
-// registerLogs has a server take access logs, beside the numbers of a Push and with what that knows of callers.
-func registerLogs(server *grpc.Server, p *Push) {
-	server.RegisterService(&grpc.ServiceDesc{
-		ServiceName: "envoy.service.accesslog.v3.AccessLogService", HandlerType: (*any)(nil), Metadata: "envoy/service/accesslog/v3/als.proto",
-		Streams: []grpc.StreamDesc{{StreamName: "StreamAccessLogs", ClientStreams: true, Handler: func(_ any, in grpc.ServerStream) error { return takeLogs(in, p) }}},
-	}, p)
-}
-
-// takeLogs takes the log of one proxy until the stream ends. It always reads.
-func takeLogs(in grpc.ServerStream, p *Push) error {
-	first := &logged{}
-	if err := in.RecvMsg(first); err != nil {
-		return err
-	}
-	pod, err := p.identify(in.Context(), first.Node)
-	if err != nil {
-		p.mu.Lock()
-		p.refused++
-		p.mu.Unlock()
-		p.options.Log.Warn("an access log is refused", "reason", err)
-		return status.Error(codes.PermissionDenied, err.Error())
-	}
-	logs := p.local.Logs
-	if !logs.enter(pod.Proxy) {
-		return status.Errorf(codes.ResourceExhausted, "pod %s/%s has %d streams of access logs already", pod.Proxy.Namespace, pod.Proxy.Pod, maxLogStreams)
-	}
-	defer logs.leave(pod.Proxy)
-	labels := logs.labelsOf(pod.Proxy)
-	for message := first; ; {
-		logs.take(pod, labels, message.HTTP)
-		message = &logged{}
-		if err := in.RecvMsg(message); err != nil {
+// logs takes the log of one proxy until the stream ends. It always reads.
+func (p *Push) logs(in grpc.ServerStream, from *sender, pod *traffic.LocalPod) error {
+	logs, labels := p.local.Logs, map[string]string(nil)
+	for entered := false; ; {
+		var text []byte
+		if err := in.RecvMsg(&text); err != nil {
 			return err
 		}
+		if !from.may(len(text)) {
+			logs.lost()
+			continue
+		}
+		message, err := accesslog.Read(text)
+		if err != nil {
+			return fmt.Errorf("access log: %w", err)
+		}
+		if !entered {
+			if err := itself(pod, message.Node); err != nil {
+				return p.refuse(ofLogs, codes.PermissionDenied, err)
+			}
+			logs.enter(pod.Proxy)
+			defer logs.leave(pod.Proxy)
+			entered, labels = true, logs.labelsOf(pod.Proxy)
+		}
+		logs.take(pod, labels, message.HTTP)
 	}
-}
-
-// logged is a message of Envoy's access log service.
-type logged struct{ accesslog.Message }
-
-// doorCodec reads the messages of both services of the port.
-type doorCodec struct{ pushCodec }
-
-// Unmarshal implements encoding.CodecV2.
-func (c doorCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	into, ok := v.(*logged)
-	if !ok {
-		return c.pushCodec.Unmarshal(data, v)
-	}
-	message, err := accesslog.Read(data.Materialize())
-	if err != nil {
-		return fmt.Errorf("access log: %w", err)
-	}
-	into.Message = *message
-	return nil
 }

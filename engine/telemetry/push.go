@@ -23,12 +23,12 @@ import (
 	"github.com/meshctl/meshctl/engine/traffic"
 )
 
-// Bounds of what proxies send, which are not trusted.
+// Bounds of what proxies send, which are not trusted. See also those of a sender.
 const (
 	// maxMessage is the largest message of a proxy, in bytes.
 	maxMessage = 16 << 20
-	// maxStreams is how many streams one pod may have: its proxy, and the one that is being replaced.
-	maxStreams = 2
+	// perConnection is how many streams one connection may have: a proxy has one for numbers, or one for each kind of log.
+	perConnection = 2
 	// settled is how long after a message nothing more comes of the same time: proxies may send one time in several messages.
 	settled = 500 * time.Millisecond
 	// pause is how long at least lies between two readings of a proxy that are passed on; Istio's send more often.
@@ -57,7 +57,7 @@ type Push struct {
 	local   *Local
 
 	mu      sync.Mutex // guards what follows
-	streams map[traffic.Proxy]int
+	senders map[netip.Addr]*sender
 	refused uint64
 }
 
@@ -69,10 +69,10 @@ func NewPush(local *Local, o PushOptions) *Push {
 	if o.settled == 0 {
 		o.settled, o.pause = settled, pause
 	}
-	return &Push{options: o, local: local, streams: map[traffic.Proxy]int{}}
+	return &Push{options: o, local: local, senders: map[netip.Addr]*sender{}}
 }
 
-// Refused is how many streams were refused.
+// Refused is how many connections and streams were refused.
 func (p *Push) Refused() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,17 +123,20 @@ func (p *Push) listen(ctx context.Context, changed <-chan struct{}) error {
 func (p *Push) serve(ctx context.Context, listener net.Listener) error {
 	config := demanding(p.options.TLS)
 	server := grpc.NewServer(
-		grpc.Creds(credentials.NewTLS(config)), grpc.ForceServerCodecV2(doorCodec{}), grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(maxStreams),
+		grpc.Creds(credentials.NewTLS(config)), grpc.ForceServerCodecV2(doorCodec{}), grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(perConnection),
 		grpc.ConnectionTimeout(10*time.Second), grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
 	)
 	server.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "envoy.service.metrics.v3.MetricsService", HandlerType: (*any)(nil), Metadata: "envoy/service/metrics/v3/metrics_service.proto",
-		Streams: []grpc.StreamDesc{{StreamName: "StreamMetrics", ClientStreams: true, Handler: func(_ any, in grpc.ServerStream) error { return p.stream(in) }}},
+		Streams: []grpc.StreamDesc{{StreamName: "StreamMetrics", ClientStreams: true, Handler: p.known(ofNumbers, p.stream)}},
 	}, p)
-	registerLogs(server, p)
+	server.RegisterService(&grpc.ServiceDesc{
+		ServiceName: "envoy.service.accesslog.v3.AccessLogService", HandlerType: (*any)(nil), Metadata: "envoy/service/accesslog/v3/als.proto",
+		Streams: []grpc.StreamDesc{{StreamName: "StreamAccessLogs", ClientStreams: true, Handler: p.known(ofLogs, p.logs)}},
+	}, p)
 	stop := context.AfterFunc(ctx, server.Stop)
 	defer stop()
-	err := server.Serve(listener)
+	err := server.Serve(&limited{Listener: listener, push: p})
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -160,135 +163,51 @@ func demanding(config *tls.Config) *tls.Config {
 	return config
 }
 
-// stream takes what one proxy sends until it ends.
-func (p *Push) stream(in grpc.ServerStream) error {
-	first, err := receive(in)
-	if err != nil {
-		return err
-	}
-	pod, err := p.identify(in.Context(), first.node)
-	if err != nil {
-		p.mu.Lock()
-		p.refused++
-		p.mu.Unlock()
-		p.options.Log.Warn("a stream of numbers is refused", "reason", err)
-		return status.Error(codes.PermissionDenied, err.Error())
-	}
-	if !p.enter(pod.Proxy) {
-		return status.Errorf(codes.ResourceExhausted, "pod %s/%s has %d streams already", pod.Proxy.Namespace, pod.Proxy.Pod, maxStreams)
-	}
-	defer p.leave(pod.Proxy)
-	return p.take(in, pod, first)
-}
-
-// take takes all messages of a proxy. It always reads: a proxy keeps what is not read in its memory.
-func (p *Push) take(in grpc.ServerStream, pod *traffic.LocalPod, first *pushed) error {
-	type received struct {
-		message *pushed
-		err     error
-	}
-	came := make(chan received)
-	go func() {
-		for message, err := first, error(nil); ; message, err = receive(in) {
-			select {
-			case came <- received{message, err}:
-			case <-in.Context().Done():
-				return
-			}
-			if err != nil {
-				return
-			}
+// known has a function take the streams of one kind, of pods that are known and do not have too many. That is decided before anything is read.
+func (p *Push) known(of kind, take func(in grpc.ServerStream, from *sender, pod *traffic.LocalPod) error) grpc.StreamHandler {
+	return func(_ any, in grpc.ServerStream) error {
+		connection, ok := peer.FromContext(in.Context())
+		if !ok {
+			return p.refuse(of, codes.PermissionDenied, errors.New("a connection without an address"))
 		}
-	}()
-	book, held := traffic.NewPushed(pod.Stats), &held{local: p.local, pod: pod.Proxy, pause: p.options.pause}
-	timer := time.NewTimer(p.options.settled)
-	defer timer.Stop()
-	defer func() { // the last word of a proxy that ends
-		held.take(book.Complete())
-		held.pass(true)
-	}()
-	for {
-		select {
-		case r := <-came:
-			if r.err != nil {
-				return r.err
-			}
-			held.take(book.Take(r.message.at, r.message.metrics))
-			timer.Reset(p.options.settled)
-		case <-timer.C:
-			held.take(book.Complete())
-		case <-in.Context().Done():
-			return status.FromContextError(in.Context().Err()).Err()
+		address, ok := addressOf(connection.Addr)
+		if !ok {
+			return p.refuse(of, codes.PermissionDenied, errors.New("a connection that is none of IP"))
 		}
-		held.pass(false)
+		from, err := p.enter(address, of)
+		if err != nil {
+			return p.refuse(of, codes.ResourceExhausted, err)
+		}
+		defer p.leave(from, of)
+		pod, err := p.identify(connection, address)
+		if err != nil {
+			return p.refuse(of, codes.PermissionDenied, err)
+		}
+		return take(in, from, pod)
 	}
 }
 
-// held is what a proxy said that was not passed on: each reading has what those before have.
-type held struct {
-	local   *Local
-	pod     traffic.Proxy
-	pause   time.Duration
-	reading *traffic.Reading
-	passed  time.Time
-}
-
-func (h *held) take(r *traffic.Reading) {
-	if r != nil {
-		h.reading = r
-	}
-}
-
-// pass passes on what is held, if it is time to.
-func (h *held) pass(now bool) {
-	if h.reading != nil && (now || time.Since(h.passed) >= h.pause) {
-		h.local.pushed(h.pod, h.reading)
-		h.reading, h.passed = nil, time.Now()
-	}
-}
-
-func receive(in grpc.ServerStream) (*pushed, error) {
-	message := &pushed{}
-	if err := in.RecvMsg(message); err != nil {
-		return nil, err
-	}
-	return message, nil
-}
-
-func (p *Push) enter(proxy traffic.Proxy) bool {
+// refuse ends a stream.
+func (p *Push) refuse(of kind, code codes.Code, err error) error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.streams[proxy] >= maxStreams {
-		return false
-	}
-	p.streams[proxy]++
-	return true
+	p.refused++
+	p.mu.Unlock()
+	p.options.Log.Warn("a stream of "+string(of)+" is refused", "reason", err)
+	return status.Error(code, err.Error())
 }
 
-func (p *Push) leave(proxy traffic.Proxy) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.streams[proxy]--; p.streams[proxy] <= 0 {
-		delete(p.streams, proxy)
-	}
+func addressOf(from net.Addr) (netip.Addr, bool) {
+	at, err := netip.ParseAddrPort(from.String())
+	return at.Addr().Unmap(), err == nil
 }
 
 // identify is the pod that a stream is of. Texts of errors have nothing of the caller's but what was cleaned.
-func (p *Push) identify(ctx context.Context, node string) (*traffic.LocalPod, error) {
-	from, ok := peer.FromContext(ctx)
-	if !ok {
-		return nil, errors.New("a connection without an address")
-	}
-	at, err := netip.ParseAddrPort(from.Addr.String())
-	if err != nil {
-		return nil, errors.New("a connection that is none of IP")
-	}
-	address := at.Addr().Unmap()
+func (p *Push) identify(connection *peer.Peer, address netip.Addr) (*traffic.LocalPod, error) {
 	pod, err := p.local.podAt(address)
 	if err != nil {
 		return nil, err
 	}
-	security, ok := from.AuthInfo.(credentials.TLSInfo)
+	security, ok := connection.AuthInfo.(credentials.TLSInfo)
 	if !ok {
 		return nil, fmt.Errorf("%s: a connection without TLS", address)
 	}
@@ -300,11 +219,16 @@ func (p *Push) identify(ctx context.Context, node string) (*traffic.LocalPod, er
 	if pod.Stats.Node == nil {
 		return nil, fmt.Errorf("pod %s/%s: proxies of this kind of mesh do not send numbers", pod.Proxy.Namespace, pod.Proxy.Pod)
 	}
+	return pod, nil
+}
+
+// itself says whether a proxy reports as the pod that it is of.
+func itself(pod *traffic.LocalPod, node string) error {
 	namespace, name, ok := pod.Stats.Node(node)
 	if !ok || namespace != pod.Proxy.Namespace || name != pod.Proxy.Pod {
-		return nil, fmt.Errorf("pod %s/%s: it reports as node %q; a proxy reports its own numbers only", pod.Proxy.Namespace, pod.Proxy.Pod, clip(snapshot.Clean(node)))
+		return fmt.Errorf("pod %s/%s: it reports as node %q; a proxy reports its own numbers only", pod.Proxy.Namespace, pod.Proxy.Pod, clip(snapshot.Clean(node)))
 	}
-	return pod, nil
+	return nil
 }
 
 // identityOf is TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT of a certificate that was verified; empty if it has no such identity, or more than one.

@@ -15,18 +15,24 @@ const AgentPort = 9977
 // silent is how long a proxy may send nothing: Istio's do so every 5 s, or as their annotation says, up to once a minute.
 const silent = 90 * time.Second
 
-// pushed has what a proxy sent by itself wait to be sent on, if that is wanted.
-func (l *Local) pushed(proxy traffic.Proxy, reading *traffic.Reading) {
-	now := time.Now()
+// pushed has what a proxy sent by itself at a time wait to be sent on, if that is wanted.
+func (l *Local) pushed(proxy traffic.Proxy, reading *traffic.Reading, at time.Time) {
 	l.mu.Lock()
 	wanted := l.wanted == traffic.Push
 	if wanted {
-		l.heard[proxy] = now
+		l.heard[proxy] = at
 	}
 	l.mu.Unlock()
 	if wanted {
-		l.put(&kept{Sent: Sent{Proxy: proxy, Parts: reading.Parts(now)}, at: now, size: reading.Size()})
+		l.put(&kept{Sent: Sent{Proxy: proxy, Parts: reading.Parts(at)}, at: at, size: reading.Size()})
 	}
+}
+
+// lost notes a message of a proxy that was not taken.
+func (l *Local) lost() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dropped++
 }
 
 // awaits says of which pods nothing comes, and why that may be.

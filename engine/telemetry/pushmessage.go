@@ -18,8 +18,9 @@ const maxFamilies = 20_000
 // pushed is a message of Envoy's metrics service. It is read here and not by the types of Envoy's API, which would need all of
 // Envoy's configuration in the binary for two fields.
 type pushed struct {
-	// node is the ID of the proxy, in the first message of a stream.
-	node string
+	// node is the ID of the proxy, and metadata what else it says of itself, as a google.protobuf.Struct; both in the first message of a stream.
+	node     string
+	metadata []byte
 	// at is the time of the numbers, in milliseconds since 1970 by the proxy's clock.
 	at      int64
 	metrics []traffic.Metric
@@ -29,7 +30,7 @@ type pushed struct {
 const (
 	fieldIdentifier, fieldMetrics = 1, 2
 	fieldNode                     = 1
-	fieldID                       = 1
+	fieldID, fieldMetadata        = 1, 3
 )
 
 // read reads a message.
@@ -43,8 +44,11 @@ func (p *pushed) read(text []byte) error {
 					return nil
 				}
 				return fields(value, func(field protowire.Number, value []byte) error {
-					if field == fieldID {
+					switch field {
+					case fieldID:
 						p.node = string(value)
+					case fieldMetadata:
+						p.metadata = value
 					}
 					return nil
 				})
@@ -121,20 +125,21 @@ func fields(text []byte, take func(field protowire.Number, value []byte) error) 
 	return nil
 }
 
-// pushCodec reads messages of proxies. Nothing is sent to them.
-type pushCodec struct{}
+// doorCodec takes the messages of proxies as they are: they are read if they are taken. Nothing is sent to proxies.
+type doorCodec struct{}
 
 // Name implements encoding.CodecV2.
-func (pushCodec) Name() string { return "proto" }
+func (doorCodec) Name() string { return "proto" }
 
 // Marshal implements encoding.CodecV2.
-func (pushCodec) Marshal(any) (mem.BufferSlice, error) { return nil, nil }
+func (doorCodec) Marshal(any) (mem.BufferSlice, error) { return nil, nil }
 
 // Unmarshal implements encoding.CodecV2.
-func (pushCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	into, ok := v.(*pushed)
+func (doorCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	into, ok := v.(*[]byte)
 	if !ok {
 		return fmt.Errorf("a message into %T", v)
 	}
-	return into.read(data.Materialize())
+	*into = data.Materialize()
+	return nil
 }

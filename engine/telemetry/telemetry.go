@@ -185,7 +185,7 @@ func (t *term) with(at time.Time, do func(*traffic.Context, *traffic.Ring)) bool
 	survey := traffic.Look(state)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c := &traffic.Context{State: state, Survey: survey, Status: t.status, Fresh: at.Add(-3 * t.every)}
+	c := &traffic.Context{State: state, Survey: survey, Status: t.status, Fresh: at.Add(-3 * t.every), Sent: at.Add(-3*t.every - silent)}
 	c.Clusters = t.clusters(c)
 	do(c, t.ring)
 	return true
@@ -208,11 +208,11 @@ func (t *term) clusters(c *traffic.Context) []traffic.ClusterReport {
 		byName[name] = r
 	}
 	for i := range c.Survey.Pods {
-		proxy := c.Survey.Pods[i].Proxy
-		r := byName[proxy.Cluster]
+		pod := &c.Survey.Pods[i]
+		r := byName[pod.Proxy.Cluster]
 		r.Proxies++
-		switch status := t.status[proxy]; {
-		case status.Reason == "" && !status.Read.Before(c.Fresh):
+		switch status := t.status[pod.Proxy]; {
+		case c.IsRead(pod, status):
 			r.Read++
 		case status.Reason != "" && r.Reason == "":
 			r.Reason, r.Detail = status.Reason, cmp.Or(r.Detail, status.Detail)

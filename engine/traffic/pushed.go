@@ -35,9 +35,12 @@ type Pushed struct {
 	latencies *Reading
 }
 
-// NewPushed begins with the first message of a stream.
-func NewPushed(names *snapshot.ProxyStats) *Pushed {
-	return &Pushed{names: names, last: newReading(), latencies: newReading()}
+// NewPushed begins with the first message of a stream. counts: the proxy says that it counts requests. It sends none of what it has not
+// used, so that before its first request, its numbers do not tell.
+func NewPushed(names *snapshot.ProxyStats, counts bool) *Pushed {
+	last := newReading()
+	last.counts = counts
+	return &Pushed{names: names, last: last, latencies: newReading()}
 }
 
 func newReading() *Reading {

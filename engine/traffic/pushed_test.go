@@ -68,7 +68,7 @@ func TestPushed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			book := traffic.NewPushed(istioStats(t))
+			book := traffic.NewPushed(istioStats(t), false)
 			var got []map[string]string
 			add := func(r *traffic.Reading) {
 				if r == nil {
@@ -97,7 +97,7 @@ func nameOf(t traffic.Target) string { return name(t) }
 // TestPushedBounds: no message makes more targets than a page may.
 func TestPushedBounds(t *testing.T) {
 	t.Parallel()
-	book := traffic.NewPushed(istioStats(t))
+	book := traffic.NewPushed(istioStats(t), false)
 	for i := range 3 {
 		var metrics []traffic.Metric
 		for n := range traffic.MaxTargets {

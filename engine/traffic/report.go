@@ -153,10 +153,19 @@ type Context struct {
 	Survey *Survey
 	// Status of the proxies; one that is missing was not read yet.
 	Status map[Proxy]Status
-	// Fresh is the time after which a reading counts as of now.
-	Fresh time.Time
+	// Fresh is the time after which a reading counts as of now, and Sent that for a proxy that sends by itself, which may do so seldom.
+	Fresh, Sent time.Time
 	// Clusters are those of the report.
 	Clusters []ClusterReport
+}
+
+// IsRead reports whether a proxy was read lately, by its status.
+func (c *Context) IsRead(pod *Pod, s Status) bool {
+	from := c.Fresh
+	if pod.Door == Push {
+		from = c.Sent
+	}
+	return s.Reason == "" && !s.Read.Before(from)
 }
 
 // coverage is whether the proxies of a workload are read.
@@ -183,7 +192,7 @@ func (c *Context) coverage() map[snapshot.Ref]*coverage {
 		at.proxies++
 		status, known := c.Status[pod.Proxy]
 		switch {
-		case known && status.Reason == "" && !status.Read.Before(c.Fresh):
+		case known && c.IsRead(pod, status):
 			at.read++
 		case known && status.Reason != "":
 			at.reason, at.detail = status.Reason, status.Detail

@@ -2,7 +2,11 @@ package istio
 
 import (
 	"net/url"
+	"regexp"
 	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -23,7 +27,7 @@ var proxyStats = &snapshot.ProxyStats{
 	Port:    15090,
 	Path:    "stats/prometheus?usedonly&filter=" + url.QueryEscape(statsRead),
 	Unused:  "stats/prometheus?filter=" + url.QueryEscape(statsUnused),
-	Cluster: statsCluster, Own: ownCount, Node: statsNode,
+	Cluster: statsCluster, Own: ownCount, Node: statsNode, Counts: statsKept,
 }
 
 // statsCluster leaves out the clusters by which gateways pass connections on (outbound_.): who calls counts them.
@@ -114,4 +118,44 @@ func statsNode(id string) (namespace, pod string, ok bool) {
 		return "", "", false
 	}
 	return parts[2][dot+1:], parts[2][:dot], true
+}
+
+// A statistic that is read, and how much of the settings that include it is looked at.
+const (
+	statsExample = "cluster.outbound|80||a.b.svc.cluster.local;.upstream_rq_2xx"
+	maxMatchers  = 100
+	maxMatcher   = 4096
+)
+
+// statsKept looks at the settings from which Istio's proxies make their configuration: those of the mesh, whose place annotations of the pod
+// take (pkg/bootstrap/config.go, getStatsOptions). Without any, a proxy keeps no numbers of clusters.
+func statsKept(metadata []byte) bool {
+	var all structpb.Struct
+	if proto.Unmarshal(metadata, &all) != nil {
+		return false
+	}
+	matcher := all.GetFields()["PROXY_CONFIG"].GetStructValue().GetFields()["proxyStatsMatcher"].GetStructValue().GetFields()
+	annotations := all.GetFields()["ANNOTATIONS"].GetStructValue().GetFields()
+	for kind, matches := range map[string]func(string) bool{
+		"Prefixes": func(text string) bool { return strings.HasPrefix(statsExample, text) },
+		"Suffixes": func(text string) bool { return strings.HasSuffix(statsExample, text) },
+		"Regexps": func(text string) bool {
+			whole, err := regexp.Compile("^(?:" + text + ")$")
+			return err == nil && whole.MatchString(statsExample)
+		},
+	} {
+		var texts []string
+		for _, v := range matcher["inclusion"+kind].GetListValue().GetValues() {
+			texts = append(texts, v.GetStringValue())
+		}
+		if own, there := annotations["sidecar.istio.io/statsInclusion"+kind]; there {
+			texts = strings.Split(own.GetStringValue(), ",")
+		}
+		for _, text := range texts[:min(len(texts), maxMatchers)] {
+			if text != "" && len(text) <= maxMatcher && matches(text) {
+				return true
+			}
+		}
+	}
+	return false
 }
