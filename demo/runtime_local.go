@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"github.com/meshctl/meshctl/demo/helper"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
+	"github.com/meshctl/meshctl/demo/manifests"
 	"github.com/meshctl/meshctl/demo/proc"
 	"github.com/meshctl/meshctl/demo/proxies"
 )
@@ -40,6 +43,8 @@ type localRuntime struct {
 	binary   string
 	programs proxies.Binaries
 	why      string
+	// inside are programs for the network of the last cluster.
+	inside []proxies.Program
 }
 
 // Prepare builds the helper binaries.
@@ -86,7 +91,7 @@ func (r *localRuntime) Create(ctx context.Context, name string, index int, repor
 // StartProxies starts the gateways, and one process for the proxies of all clusters.
 func (r *localRuntime) StartProxies(ctx context.Context, clusters []Cluster) (*proxies.Plane, string, error) {
 	list := make([]proxies.Cluster, 0, len(clusters))
-	for _, c := range clusters {
+	for i, c := range clusters {
 		opened, err := local.Open(filepath.Join(r.dir, c.Name()), r.guard)
 		if err == nil {
 			err = local.StartGateways(ctx, opened)
@@ -95,6 +100,9 @@ func (r *localRuntime) StartProxies(ctx context.Context, clusters []Cluster) (*p
 			return nil, "", err
 		}
 		list = append(list, proxies.Cluster{Name: c.Name(), Index: opened.Index(), Kubeconfig: c.Kubeconfig(), Istiod: opened.Istiod(), Kubelet: local.KubeletServerOf(opened)})
+		if i == len(clusters)-1 {
+			list[i].Programs = r.inside
+		}
 	}
 	if r.why != "" {
 		return nil, r.why, nil
@@ -125,16 +133,16 @@ func (r *localRuntime) runAgents(ctx context.Context, clusters []Cluster, relay 
 		if err := r.waitCredentials(ctx, kubelet, files.Kubeconfig); err != nil {
 			return started, fmt.Errorf("cluster %s: %w", c.Name(), err)
 		}
-		namespace, err := kube.Namespace(files.Kubeconfig)
+		args, _, err := agentArgs(opened)
 		if err != nil {
-			return started, fmt.Errorf("cluster %s: %w", c.Name(), err)
-		}
-		args := []string{
-			"agent", "--kubeconfig", files.Kubeconfig, "--namespace", namespace, "--token-file", files.Token,
-			"--istiod-address", opened.Istiod(), "--cluster-id", c.Name(), "--health-bind=",
+			return started, err
 		}
 		if relay != nil && i == len(clusters)-1 {
-			args = append(args, "--relay-server", relay.Address)
+			if relay.Inside {
+				continue
+			}
+			// Proxies do not reach it here, where another demo may use the port.
+			args = append(args, "--relay-server", relay.Address, "--push-bind=")
 		}
 		agent, err := start("agent of "+c.Name(), args...)
 		if err != nil {
@@ -143,6 +151,60 @@ func (r *localRuntime) runAgents(ctx context.Context, clusters []Cluster, relay 
 		started = append(started, agent)
 	}
 	return started, nil
+}
+
+// agentArgs run the agent of a cluster, whose namespace they name.
+func agentArgs(c *local.Cluster) (args []string, namespace string, err error) {
+	files := c.AgentFiles()
+	if namespace, err = kube.Namespace(files.Kubeconfig); err != nil {
+		return nil, "", fmt.Errorf("cluster %s: %w", c.Name(), err)
+	}
+	return []string{
+		"agent", "--kubeconfig", files.Kubeconfig, "--namespace", namespace, "--token-file", files.Token,
+		"--istiod-address", c.Istiod(), "--cluster-id", c.Name(), "--health-bind=",
+	}, namespace, nil
+}
+
+// moveAgent ends the agent that dials the management plane, and has it start with the proxies, in the network of its cluster: they can send to
+// it there, and it reaches them. Without proxies, it stays.
+func (r *localRuntime) moveAgent(ctx context.Context, u *up) error {
+	if r.why != "" {
+		return nil
+	}
+	opened, err := local.Open(filepath.Join(r.dir, u.clusters[len(u.clusters)-1].Name()), r.guard)
+	if err != nil {
+		return err
+	}
+	args, namespace, err := agentArgs(opened)
+	if err != nil {
+		return err
+	}
+	config, err := opened.Config()
+	if err != nil {
+		return err
+	}
+	server, err := url.Parse(config.Host)
+	if err != nil {
+		return fmt.Errorf("cluster %s: its API server: %w", opened.Name(), err)
+	}
+	client, err := opened.Client()
+	if err != nil {
+		return err
+	}
+	if err := client.ApplyYAML(ctx, manifests.Agent(namespace)); err != nil {
+		return err
+	}
+	last := len(u.state.Agents) - 1
+	if err := u.state.Agents[last].Kill(ctx); err != nil {
+		return err
+	}
+	u.state.Agents, u.state.Relay.Inside = u.state.Agents[:last], true
+	r.inside = []proxies.Program{{
+		Namespace: namespace, Labels: map[string]string{"app.kubernetes.io/name": "meshctl-agent"},
+		Path: r.meshctl, Args: append(args, "--relay-server", u.state.Relay.Address),
+		Hosts: []string{net.JoinHostPort("127.0.0.1", server.Port()), opened.Istiod(), u.state.Relay.Address},
+	}}
+	return u.state.write(u.opts.Dir)
 }
 
 // Adapt changes nothing: the pods are processes, whatever their images.
@@ -162,7 +224,14 @@ func (r *localRuntime) manage(u *up) []step {
 	}
 	return append(steps,
 		step{title: "Applying a VirtualMesh, which gives both meshes a common root", run: u.join},
-		step{title: "Starting bookinfo, each pod with its proxy", run: u.startApplication},
+		step{title: "Starting bookinfo, each pod with its proxy", run: func(ctx context.Context) error {
+			if u.state.Relay != nil {
+				if err := r.moveAgent(ctx, u); err != nil {
+					return err
+				}
+			}
+			return u.startApplication(ctx)
+		}},
 	)
 }
 

@@ -22,6 +22,8 @@ type relayState struct {
 	Hub     string       `json:"hub"`
 	Address string       `json:"address"`
 	Tunnel  proc.Process `json:"tunnel,omitzero"`
+	// Inside: the agent runs in the network of its cluster, with the proxies, and not on this machine.
+	Inside bool `json:"inside,omitempty"`
 }
 
 // RelayFault is what is wrong with the way from the agent to the management plane; zero if nothing is.

@@ -25,11 +25,12 @@ func dialHost(ctx context.Context, address string) (connection, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp4", address)
 }
 
-// relay listens in the namespace, and passes each connection on to one of dial.
-func (n *namespace) relay(address string, dial func(context.Context) (connection, error)) error {
+// relay listens in the namespace until it is closed, and passes each connection on to
+// one of dial.
+func (n *namespace) relay(address string, dial func(context.Context) (connection, error)) (io.Closer, error) {
 	listener, err := n.listen(address)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	go func() {
 		for {
@@ -45,7 +46,7 @@ func (n *namespace) relay(address string, dial func(context.Context) (connection
 			go pass(from, dial)
 		}
 	}()
-	return nil
+	return listener, nil
 }
 
 // dialTimeout bounds the time to connect to a relay's target.
@@ -123,7 +124,7 @@ func (n *node) publish(in, owner *cluster, namespace, service, port, ip, address
 		return err
 	}
 	var turn atomic.Uint64
-	return in.network.relay(address, func(ctx context.Context) (connection, error) {
+	_, err := in.network.relay(address, func(ctx context.Context) (connection, error) {
 		backends, err := owner.backends(namespace, service, port)
 		if err != nil {
 			return nil, err
@@ -133,6 +134,7 @@ func (n *node) publish(in, owner *cluster, namespace, service, port, ip, address
 		}
 		return owner.network.dial(ctx, "tcp4", backends[turn.Add(1)%uint64(len(backends))])
 	})
+	return err
 }
 
 // backends lists the addresses of the ready pods of a Service.

@@ -100,6 +100,9 @@ func (n *node) passOn(dial func(p *pod, ctx context.Context, network, address st
 func (n *node) report() []podReport {
 	reports := []podReport{}
 	for _, p := range n.all() {
+		if p.program != nil {
+			continue
+		}
 		p.mu.Lock()
 		r := podReport{identity: p.identity, UID: p.uid, IP: p.ip, Gateway: p.gateway, Ready: p.ready}
 		if p.err != nil {
@@ -181,7 +184,7 @@ func (n *node) setFault(w http.ResponseWriter, r *http.Request) {
 	}
 	found := false
 	for _, p := range n.all() {
-		if p.Cluster == request.Cluster && p.Namespace == request.Namespace && p.Workload == request.Workload && !p.gateway {
+		if p.Cluster == request.Cluster && p.Namespace == request.Namespace && p.Workload == request.Workload && !p.gateway && p.program == nil {
 			found = true
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -80,9 +81,30 @@ func appPorts(spec *corev1.Pod) (http, tcp string) {
 // tokenFile is where the agent reads the pod's token, each time that it needs it.
 const tokenFile = "var/run/secrets/tokens/istio-token"
 
+// meshSettings are those of a mesh that agents need.
+type meshSettings struct {
+	TrustDomain   string `json:"trustDomain"`
+	DefaultConfig struct {
+		ProxyMetadata map[string]any `json:"proxyMetadata"`
+	} `json:"defaultConfig"`
+}
+
+// mesh reads the key mesh of ConfigMap istio, as a pod has it that starts now.
+func (c *cluster) mesh(ctx context.Context) (text string, settings meshSettings, err error) {
+	config, err := c.client.CoreV1().ConfigMaps(istioNamespace).Get(ctx, "istio", getOptions)
+	if err != nil {
+		return "", settings, err
+	}
+	text = config.Data["mesh"]
+	if err := yaml.Unmarshal([]byte(text), &settings); err != nil {
+		return "", settings, fmt.Errorf("ConfigMap istio: %w", err)
+	}
+	return text, settings, nil
+}
+
 // writeFolder writes the files that the kubelet mounts into a container of a
 // proxy. The agent's paths are relative to its working directory.
-func (p *pod) writeFolder(ctx context.Context, spec *corev1.Pod) error {
+func (p *pod) writeFolder(ctx context.Context, spec *corev1.Pod, mesh string) error {
 	root, err := p.cluster.client.CoreV1().ConfigMaps(spec.Namespace).Get(ctx, "istio-ca-root-cert", getOptions)
 	if err != nil {
 		return err
@@ -91,7 +113,7 @@ func (p *pod) writeFolder(ctx context.Context, spec *corev1.Pod) error {
 		"var/run/secrets/istio/root-cert.pem":   root.Data["root-cert.pem"],
 		"etc/istio/pod/labels":                  downward(spec.Labels),
 		"etc/istio/pod/annotations":             downward(spec.Annotations),
-		"etc/istio/config/mesh":                 p.cluster.mesh,
+		"etc/istio/config/mesh":                 mesh,
 		"etc/istio/proxy/.keep":                 "",
 		"var/lib/istio/data/.keep":              "",
 		"var/run/secrets/credential-uds/.keep":  "",
@@ -188,7 +210,7 @@ func (p *pod) agentArguments(spec *corev1.Pod) []string {
 
 // agentEnvironment is the environment of the container, with what is different
 // outside of a container.
-func (p *pod) agentEnvironment(spec *corev1.Pod) ([]string, error) {
+func (p *pod) agentEnvironment(spec *corev1.Pod, settings meshSettings) ([]string, error) {
 	values := map[string]string{}
 	for _, v := range proxyContainer(spec).Env {
 		if v.ValueFrom == nil {
@@ -204,7 +226,7 @@ func (p *pod) agentEnvironment(spec *corev1.Pod) ([]string, error) {
 	// The configuration of an injected proxy has it already; for a gateway's, the
 	// variable replaces the mesh's configuration.
 	if config["proxyMetadata"] == nil {
-		config["proxyMetadata"] = p.cluster.settings.DefaultConfig.ProxyMetadata
+		config["proxyMetadata"] = settings.DefaultConfig.ProxyMetadata
 	}
 	config["discoveryAddress"] = fmt.Sprintf("%s:%d", p.cluster.network.router, istiodPort)
 	config["binaryPath"] = p.node.Envoy
@@ -215,7 +237,7 @@ func (p *pod) agentEnvironment(spec *corev1.Pod) ([]string, error) {
 	}
 	values["PROXY_CONFIG"] = string(encoded)
 	values["ISTIOD_SAN"] = istiodName
-	values["TRUST_DOMAIN"] = cmp.Or(p.cluster.settings.TrustDomain, "cluster.local")
+	values["TRUST_DOMAIN"] = cmp.Or(settings.TrustDomain, "cluster.local")
 	values["CLOUD_PLATFORM"] = "none"
 	values["GOMAXPROCS"] = "1"
 	values["INSTANCE_IP"] = p.ip

@@ -19,7 +19,6 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/yaml"
 )
 
 // configuration is the file that the kubelet is started with.
@@ -46,10 +45,12 @@ type clusterConfig struct {
 	Istiod string `json:"istiod"`
 	// Kubelet is where the API server reaches the pods; without an address, it does not.
 	Kubelet kubeletConfig `json:"kubelet"`
+	// Programs run as pods without a proxy.
+	Programs []program `json:"programs"`
 }
 
 // node stands in for the kubelets of all clusters: it follows the pods that have a
-// proxy, and runs each one's network, application and proxy.
+// proxy, and runs each one's network, application and proxy; and those of programs.
 type node struct {
 	configuration
 	clusters map[string]*cluster
@@ -66,17 +67,6 @@ type cluster struct {
 	network  *network
 	pods     corelisters.PodLister
 	services corelisters.ServiceLister
-	// mesh is the key mesh of ConfigMap istio, and settings what is read of it.
-	mesh     string
-	settings meshSettings
-}
-
-// meshSettings are those of a mesh that agents need.
-type meshSettings struct {
-	TrustDomain   string `json:"trustDomain"`
-	DefaultConfig struct {
-		ProxyMetadata map[string]any `json:"proxyMetadata"`
-	} `json:"defaultConfig"`
 }
 
 // kubelet runs until it is asked to end. Its working directory holds everything
@@ -153,9 +143,10 @@ func newCluster(config clusterConfig) (*cluster, error) {
 		return nil, err
 	}
 	// Agents reach istiod at the address of their router.
-	return c, c.network.relay(fmt.Sprintf("%s:%d", c.network.router, istiodPort), func(ctx context.Context) (connection, error) {
+	_, err = c.network.relay(fmt.Sprintf("%s:%d", c.network.router, istiodPort), func(ctx context.Context) (connection, error) {
 		return dialHost(ctx, config.Istiod)
 	})
+	return c, err
 }
 
 // podsDir has a folder for each pod that runs.
@@ -164,11 +155,11 @@ const podsDir = "pods"
 // istiodPort is the usual port of istiod for proxies.
 const istiodPort = 15012
 
-// separateResolver gives agents a resolver where nobody answers: hosts outside the
-// mesh do not exist for them, and they must not ask themselves.
+// separateResolver gives proxies and their agents a resolver that knows programs only:
+// other hosts outside the mesh do not exist for them, and agents must not ask themselves.
 func separateResolver() error {
 	const file, system = "resolv.conf", "/etc/resolv.conf"
-	if err := os.WriteFile(file, []byte("nameserver 127.0.0.53\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("nameserver "+resolver+"\n"), 0o600); err != nil {
 		return err
 	}
 	target, err := filepath.EvalSymlinks(system)
@@ -183,14 +174,6 @@ func separateResolver() error {
 
 // follow starts to follow the pods of a cluster.
 func (n *node) follow(ctx context.Context, c *cluster) error {
-	mesh, err := c.client.CoreV1().ConfigMaps(istioNamespace).Get(ctx, "istio", getOptions)
-	if err != nil {
-		return err
-	}
-	c.mesh = mesh.Data["mesh"]
-	if err := yaml.Unmarshal([]byte(c.mesh), &c.settings); err != nil {
-		return fmt.Errorf("ConfigMap istio: %w", err)
-	}
 	factory := informers.NewSharedInformerFactory(c.client, 0)
 	pods, services := factory.Core().V1().Pods(), factory.Core().V1().Services()
 	c.pods, c.services = pods.Lister(), services.Lister()
@@ -215,11 +198,15 @@ func (n *node) follow(ctx context.Context, c *cluster) error {
 	return nil
 }
 
-// see starts a pod that has a proxy and an address, and ends one that is being
-// deleted.
+// see starts a pod that has an address and a proxy, or is a program's, and ends one
+// that is being deleted.
 func (n *node) see(ctx context.Context, c *cluster, object any) {
 	spec, ok := object.(*corev1.Pod)
-	if !ok || proxyContainer(spec) == nil || spec.Status.PodIP == "" {
+	if !ok || spec.Status.PodIP == "" {
+		return
+	}
+	of := c.program(spec)
+	if proxyContainer(spec) == nil && of == nil {
 		return
 	}
 	n.mu.Lock()
@@ -228,10 +215,13 @@ func (n *node) see(ctx context.Context, c *cluster, object any) {
 	if p == nil {
 		if spec.DeletionTimestamp != nil {
 			// It never ran here.
-			go c.remove(spec)
+			if of == nil {
+				go c.remove(spec)
+			}
 			return
 		}
 		p = newPod(n, c, spec)
+		p.program = of
 		n.pods[string(spec.UID)] = p
 		go p.run(ctx)
 		return

@@ -1,6 +1,6 @@
 // Command dataplane runs real Istio proxies for the pods of a demo's clusters: for
 // each pod with a proxy a network namespace with a small application, Istio's own
-// agent, and Envoy. It needs Linux and user namespaces, but no root and no
+// agent, and Envoy; and programs as pods of a cluster. It needs Linux and user namespaces, but no root and no
 // container engine.
 //
 //	dataplane ROLE [ARGUMENTS]

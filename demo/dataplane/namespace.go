@@ -120,5 +120,14 @@ func (n *namespace) listen(address string) (listener net.Listener, err error) {
 	return listener, err
 }
 
+// listenUDP is like listen for datagrams.
+func (n *namespace) listenUDP(address string) (connection net.PacketConn, err error) {
+	err = n.do(func() error {
+		connection, err = net.ListenPacket("udp4", address)
+		return err
+	})
+	return connection, err
+}
+
 // start starts a process in the namespace.
 func (n *namespace) start(command *exec.Cmd) error { return n.do(command.Start) }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"net/http"
@@ -45,13 +46,15 @@ const (
 const appSocket = "app.sock"
 
 // pod is a pod that runs: a network namespace, an application unless it is a
-// gateway, and a proxy.
+// gateway, and a proxy; or a program alone.
 type pod struct {
 	node    *node
 	cluster *cluster
 	identity
 	uid, ip string
 	gateway bool
+	// program is what runs in it; nil in one with a proxy.
+	program *program
 	// folder is the working directory of its processes.
 	folder string
 
@@ -73,15 +76,20 @@ type pod struct {
 
 // parts are what runs of a pod: nothing before it has started.
 type parts struct {
-	network    *namespace
+	network *namespace
+	// app is the application, or a program.
 	app, proxy *process
+	// environment is that of the proxy's agent.
+	environment []string
+	// listeners are those of the kubelet in the network.
+	listeners []io.Closer
 }
 
 func newPod(n *node, c *cluster, spec *corev1.Pod) *pod {
 	return &pod{
 		node: n, cluster: c, spec: spec, uid: string(spec.UID), ip: spec.Status.PodIP,
 		identity: identity{Cluster: c.Name, Namespace: spec.Namespace, Workload: workloadName(spec), Pod: spec.Name},
-		gateway:  isGateway(spec), folder: filepath.Join(podsDir, string(spec.UID)),
+		gateway:  proxyContainer(spec) != nil && isGateway(spec), folder: filepath.Join(podsDir, string(spec.UID)),
 		ending: make(chan struct{}),
 	}
 }
@@ -132,25 +140,43 @@ func (p *pod) run(ctx context.Context) {
 		select {
 		case <-time.After(restartAfter):
 		case <-p.ending:
-			p.cluster.remove(p.object())
+			p.remove()
 			return
 		case <-ctx.Done():
 			return
 		}
 	}
-	p.probe(ctx)
+	if p.program == nil {
+		p.probe(ctx)
+	} else {
+		p.waits(ctx)
+	}
 	p.terminate()
 	p.stop()
-	p.cluster.remove(p.object())
+	p.remove()
+}
+
+// remove removes the object of a pod with a proxy; kwok removes others.
+func (p *pod) remove() {
+	if p.program == nil {
+		p.cluster.remove(p.object())
+	}
 }
 
 // start creates the pod's folder and network and starts its processes.
 func (p *pod) start(ctx context.Context) error {
+	if p.program != nil {
+		return p.startProgram()
+	}
 	spec := p.object()
-	if err := p.writeFolder(ctx, spec); err != nil {
+	mesh, settings, err := p.cluster.mesh(ctx)
+	if err != nil {
 		return err
 	}
-	environment, err := p.agentEnvironment(spec)
+	if err := p.writeFolder(ctx, spec, mesh); err != nil {
+		return err
+	}
+	environment, err := p.agentEnvironment(spec, settings)
 	if err != nil {
 		return err
 	}
@@ -158,9 +184,15 @@ func (p *pod) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	started := parts{network: network}
+	names, err := p.node.resolve(p.cluster, network)
+	if err != nil {
+		network.close()
+		return err
+	}
+	started := parts{network: network, environment: environment, listeners: []io.Closer{names}}
 	if !p.gateway {
 		if err := redirect(network); err != nil {
+			_ = names.Close()
 			network.close()
 			return err
 		}
@@ -261,6 +293,10 @@ func (p *pod) proxyReady(client *http.Client, url string) bool {
 // meanwhile, after it.
 func (p *pod) terminate() {
 	r := p.running()
+	if p.program != nil {
+		r.app.terminate(drainLimit)
+		return
+	}
 	if r.app != nil {
 		if err := drain(r.network); err != nil {
 			log.Printf("pod %s: draining its proxy: %v", p, err)
@@ -295,6 +331,9 @@ func (p *pod) stop() {
 		if process != nil {
 			process.terminate(0)
 		}
+	}
+	for _, l := range r.listeners {
+		_ = l.Close()
 	}
 	if r.network != nil {
 		r.network.close()

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os/exec"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -88,19 +89,16 @@ func (c runner) ExecInContainer(ctx context.Context, _, _, container string, cmd
 	if err := c.hasContainer(container); err != nil {
 		return err
 	}
-	network := c.running().network
+	running := c.running()
+	network := running.network
 	if network == nil {
 		return errNotStarted
-	}
-	environment, err := c.agentEnvironment(c.object())
-	if err != nil {
-		return err
 	}
 	if len(cmd) > 0 && cmd[0] == "pilot-agent" {
 		cmd = append([]string{"/proc/self/exe", "agent"}, cmd[1:]...)
 	}
 	command := exec.Command(cmd[0], cmd[1:]...)
-	command.Dir, command.Env = c.folder, append(environment, "PATH="+searchPath)
+	command.Dir, command.Env = c.folder, append(slices.Clone(running.environment), "PATH="+searchPath)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Stdin = in
 	if out != nil {
@@ -113,7 +111,7 @@ func (c runner) ExecInContainer(ctx context.Context, _, _, container string, cmd
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { _ = unix.Kill(-command.Process.Pid, unix.SIGKILL) })()
-	err = command.Wait()
+	err := command.Wait()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		return utilexec.CodeExitError{Err: err, Code: exit.ExitCode()}
 	}

@@ -26,6 +26,11 @@ func ReadProxies(namespace, account string) []byte {
 	return bytes.ReplaceAll(text, []byte("ACCOUNT"), []byte(account))
 }
 
+// Agent returns the pod of an agent in a namespace, which runs as a process in its network.
+func Agent(namespace string) []byte {
+	return bytes.ReplaceAll(read("agent.yaml"), []byte("NAMESPACE"), []byte(namespace))
+}
+
 // Bookinfo returns the application of one cluster: "cluster-1" or "cluster-2".
 func Bookinfo(cluster string) ([]byte, error) {
 	data, err := files.ReadFile("bookinfo-" + cluster + ".yaml")

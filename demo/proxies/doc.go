@@ -7,6 +7,9 @@
 //	control.go  what runs, and what is broken on purpose
 //	call.go     requests as a workload, and their outcomes
 //
+// It also runs programs as pods without a proxy, in the network of a cluster: that is
+// where proxies reach them, with the addresses of their pods.
+//
 // The process is the role kubelet of the binary in demo/dataplane, in user, mount
 // and PID namespaces of its own: when it ends, all proxies do. It needs Linux, but
 // neither root nor a container engine.

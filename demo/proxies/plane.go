@@ -25,6 +25,22 @@ type Cluster struct {
 	Istiod string `json:"istiod"`
 	// Kubelet is how the API server of the cluster reaches the pods.
 	Kubelet local.KubeletServer `json:"kubelet"`
+	// Programs run in the network of the cluster.
+	Programs []Program `json:"programs,omitempty"`
+}
+
+// Program is a process that runs as the pods of a namespace with some labels: at their
+// address, so that proxies reach it at its Service, and with their source addresses. It is
+// started again whenever it ends, and has no proxy.
+type Program struct {
+	Namespace string            `json:"namespace"`
+	Labels    map[string]string `json:"labels"`
+	// Path is that of the executable.
+	Path string   `json:"path"`
+	Args []string `json:"args"`
+	// Hosts are addresses of the loopback interface of this machine that it reaches,
+	// IP:PORT. It reaches no others there.
+	Hosts []string `json:"hosts"`
 }
 
 // configuration is the file that the process reads.
