@@ -53,8 +53,12 @@ with grpc-, with a DestinationRule of mode ISTIO_MUTUAL for it, and a Telemetry
 resource that names the provider. That needs no restart.
 
 The agent takes from a pod only its own requests: address, certificate and ID of
-the proxy have to be of one pod. What may be secret is never kept: credentials,
-cookies and tokens in headers, and all values in queries of URLs. A record that
-includes or filters by such a header is INVALID. At most 200 entries of a pod,
-and 16 MiB, wait in an agent; meshctl serve keeps as many of each workload, takes
-1000 a second from a cluster, and counts what is lost.`
+the proxy have to be of one pod. It knows the first two before it reads
+anything. A pod may have 64 streams, and send 4 MiB a second; messages beyond
+that are dropped unread, and counted as one request each.
+
+What may be secret is never kept: credentials, cookies and tokens in headers,
+and all values in queries of URLs. A record that includes or filters by such a
+header is INVALID. At most 200 entries of a pod, and 16 MiB, wait in an agent;
+meshctl serve keeps as many of each workload, takes 1000 a second from a
+cluster, and counts what is lost.`

@@ -5,7 +5,7 @@ var pushSteps = []string{
 	"Apply the Service below, in the namespace of the agent, if that is not gloo-mesh.",
 	"Merge the settings below into meshConfig of Istio, with the tool that installed it; TRUST-DOMAIN is that of the mesh.",
 	"Restart the pods with a proxy, which read these settings when they start: kubectl rollout restart, one workload after the other; gateways, too.",
-	`See who sends: "meshctl top workloads" says of each other workload that its proxy sends nothing.`,
+	`See who sends, within two minutes: "meshctl top workloads" says of each other workload that its proxy sends nothing.`,
 }
 
 // pushPlan are the Service of the agent, and what Istio has to be told, with AGENT for its ServiceAccount. The names of statistics are as in Istio's own names, before tags.
@@ -33,6 +33,6 @@ spec:
 #         - spiffe://TRUST-DOMAIN/ns/gloo-mesh/sa/AGENT
 #     proxyStatsMatcher:
 #       inclusionRegexps:
-#       - cluster\.(outbound|inbound|PassthroughCluster|BlackHoleCluster).*;\.(upstream_rq_([1-5]xx|403|time|timeout|per_try_timeout|rx_reset|pending_overflow|retry)|upstream_cx_(total|connect_fail|none_healthy|rx_bytes_total|tx_bytes_total)|ssl\.(connection_error|fail_verify_error|fail_verify_san))
+#       - cluster\.(outbound|inbound|PassthroughCluster|BlackHoleCluster).*;\.(upstream_rq_([1-5]xx|403|time|timeout|per_try_timeout|rx_reset|pending_overflow|retry)|upstream_cx_(total|connect_fail|none_healthy|rx_bytes_total|tx_bytes_total)|ssl\.(handshake|connection_error|fail_verify_error|fail_verify_san))
 #       - http\..*\.(no_cluster|no_route|rbac\..*)
 `

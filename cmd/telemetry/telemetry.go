@@ -53,6 +53,11 @@ const enableLong = `Has meshctl serve take in what the proxies of a cluster coun
               so, and pods that run are restarted. Choose it where the agent
               cannot reach the proxies. What is needed is printed: a Service,
               settings of Istio, and whom to restart. Nothing of that is written.
+              The agent knows a sender by the address of its pod and by the
+              certificate of that pod's ServiceAccount before it reads anything,
+              and takes from it what it says of itself. A proxy that sends, and
+              gets no request, has no traffic; after 90 s without a message, or
+              if its settings leave these statistics out, it has no data.
   prometheus  A Prometheus that has read the proxies is asked, by pod: its
               series need the labels pod and namespace. Restarts of containers
               are only seen if it also has envoy_server_uptime.

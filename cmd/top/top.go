@@ -53,15 +53,16 @@ traffic. A pod that ends takes what it counted in its last seconds with it.
 They come in every 15 s through one door for each cluster, which -o wide names:
 by scrape, meshctl serve reads the proxies like kubectl port-forward, for which
 it needs a right that registration does not give; by agent, the agent of a
-cluster that is reached through it reads them; by prometheus, a Prometheus that
-has read them is asked. "meshctl telemetry enable" chooses, and gives the right.
+cluster that is reached through it reads them; by push, they send to that agent
+by themselves; by prometheus, a Prometheus that has read them is asked. "meshctl
+telemetry enable" chooses, and gives the right.
 
 Istio's proxies count requests. Where a Telemetry removes a label that says what
 was called or answered, there is no data, and the label is named. Where one
 disables metrics of one side, that side has no traffic: nothing else tells it
 from none. Others count them if the mesh's configuration
 includes the statistics of their clusters: proxyStatsMatcher, with the
-inclusionRegexps cluster\.(outbound|inbound).*;\.upstream_(rq|cx)_.* and
+inclusionRegexps cluster\.(outbound|inbound).*;\.(upstream_(rq|cx)_|ssl\.).* and
 http\..*\.rbac\..*; pods have to be started again after that.`
 
 const example = `  # Show the services of the fleet, those that fail most first
