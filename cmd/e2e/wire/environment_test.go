@@ -47,13 +47,16 @@ type environment struct {
 // newEnvironment starts the demo; it ends with the test.
 func newEnvironment(t testing.TB) *environment {
 	t.Helper()
+	return startEnvironment(t, demo.Options{})
+}
+
+// startEnvironment starts a demo with options of its own; it ends with the test.
+func startEnvironment(t testing.TB, options demo.Options) *environment {
+	t.Helper()
 	waittest.SkipIfShort(t, "starts the demo")
 	sandboxtest.Proxies(t)
-	e := &environment{
-		test:     t,
-		options:  demo.Options{Dir: filepath.Join(t.TempDir(), "demo"), Meshctl: sandboxtest.Meshctl(t), Proxies: demo.ProxiesOn},
-		clusters: map[string]*local.Cluster{},
-	}
+	options.Dir, options.Meshctl, options.Proxies = filepath.Join(t.TempDir(), "demo"), sandboxtest.Meshctl(t), demo.ProxiesOn
+	e := &environment{test: t, options: options, clusters: map[string]*local.Cluster{}}
 	t.Cleanup(func() {
 		if t.Failed() {
 			e.logs(t)
@@ -106,7 +109,12 @@ func (e *environment) watch() {
 func (e *environment) logs(t testing.TB) {
 	t.Helper()
 	t.Logf("meshctl describe problems: %s", e.problems())
-	for _, name := range []string{"logs/serve.log", "logs/kubelet.log", "logs/agent-of-cluster-1.log", "logs/agent-of-cluster-2.log", "proxies/logs/kubelet.log"} {
+	names := []string{"logs/serve.log", "logs/kubelet.log", "logs/agent-of-cluster-1.log", "logs/agent-of-cluster-2.log", "proxies/logs/kubelet.log"}
+	inside, _ := filepath.Glob(filepath.Join(e.options.Dir, "proxies/logs/cluster-2.gloo-mesh.*.log")) // the pattern is good
+	for i, name := range inside {
+		inside[i], _ = filepath.Rel(e.options.Dir, name)
+	}
+	for _, name := range append(names, inside...) {
 		data, err := os.ReadFile(filepath.Join(e.options.Dir, name))
 		if err == nil {
 			t.Logf("the end of %s:\n%s", name, data[max(0, len(data)-4000):])

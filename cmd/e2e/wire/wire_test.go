@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/meshctl/meshctl/demo"
 	"github.com/meshctl/meshctl/demo/proxies"
 	"github.com/meshctl/meshctl/demo/shard"
 	"github.com/meshctl/meshctl/demo/waittest"
@@ -21,7 +22,11 @@ type wireCase struct {
 
 func wire(t *testing.T, cases []wireCase) {
 	t.Helper()
-	e := newEnvironment(t)
+	wireOn(t, newEnvironment(t), cases)
+}
+
+func wireOn(t *testing.T, e *environment, cases []wireCase) {
+	t.Helper()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) { c.run(t, e) })
 	}
@@ -69,6 +74,20 @@ func TestTraffic(t *testing.T) {
 		{"what is denied is refused and counted", denials},
 		{"what is audited is answered and counted", audits},
 		{"no right, no data", notCounted},
+	})
+}
+
+// TestTrafficPushed compares what proxies send by themselves to the agent of their cluster with what was sent.
+func TestTrafficPushed(t *testing.T) {
+	shard.Only(t, shard.Wire)
+	t.Parallel()
+	wireOn(t, startEnvironment(t, demo.Options{Relay: true}), []wireCase{
+		{"proxies are told to send", pushes},
+		{"requests are counted", countedPushed},
+		{"the agent ends", agentEnds},
+		{"a proxy ends", proxyEnds},
+		{"requests are logged", loggedPushed},
+		{"no configuration was refused", refused},
 	})
 }
 
