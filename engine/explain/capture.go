@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -26,6 +27,12 @@ func capturedText(workload *discoveryv1.Workload) string {
 		return "all that is not sent to the proxies themselves (interception mode NONE)"
 	}
 	var parts []string
+	switch c.AsProxy {
+	case discoveryv1.AsProxyAll:
+		return "all connections, as its containers run as the user or group of the proxies; no policy for callers holds for them"
+	case discoveryv1.AsProxySome:
+		parts = append(parts, "connections of containers that run as the user or group of the proxies")
+	}
 	if len(c.ExcludePorts)+len(c.ExcludeRanges) > 0 {
 		parts = append(parts, "connections to "+firstOf(append(portNames(c.ExcludePorts), c.ExcludeRanges...)))
 	}
@@ -58,11 +65,16 @@ func escapesTo(x *Index, workload *discoveryv1.Workload, mesh *snapshot.MeshPlan
 		out.Sure = false
 		return out
 	}
+	return snapshot.Escapes(workload, port, calledAt(x, d))
+}
+
+// calledAt are the addresses to which callers in the cluster of a Destination connect.
+func calledAt(x *Index, d *snapshot.DestinationPlan) []netip.Prefix {
 	var services []*corev1.Service
 	if c := x.clusters[x.clusterOf(d.Ref)]; c != nil {
 		services = c.Services
 	}
-	return snapshot.Escapes(workload, port, snapshot.CalledAt(d.Destination.Spec.KubeService, services))
+	return snapshot.CalledAt(d.Destination.Spec.KubeService, services)
 }
 
 // pastOf is how callers connect past their proxies.

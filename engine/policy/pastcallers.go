@@ -64,13 +64,13 @@ type escapePolicy struct {
 	ref snapshot.Ref
 	// ports limits the policy to some of services; nil for all.
 	ports []uint32
-	// loses says in a clause what that means.
-	loses, hint string
+	// loses says in a clause what that means, and or what helps beside what makes proxies see it.
+	loses, or string
 }
 
 // ofEscapes is a TrafficPolicy.
 func (b *trafficBinding) ofEscapes() escapePolicy {
-	return escapePolicy{ref: b.ref, loses: "no route and no setting of this policy applies", hint: "leave the ports and addresses to the proxies in the traffic annotations of the callers' pods and the settings of their injector"}
+	return escapePolicy{ref: b.ref, loses: "no route and no setting of this policy applies"}
 }
 
 // ofEscapes is an AccessPolicy, unless it lets in callers without identity.
@@ -81,12 +81,12 @@ func (b *accessBinding) ofEscapes() escapePolicy {
 	if b.rule.Denies {
 		return escapePolicy{
 			ref: b.ref, ports: b.rule.Ports, loses: "they present no identity, so that this policy does not deny them",
-			hint: "leave the ports and addresses to the proxies in the traffic annotations of the callers' pods and the settings of their injector; or have the pods that are called take mutual TLS only",
+			or: "; or have the pods that are called take mutual TLS only",
 		}
 	}
 	return escapePolicy{
 		ref: b.ref, ports: b.rule.Ports, loses: "they present no identity, so that this policy does not let them in",
-		hint: "leave the ports and addresses to the proxies in the traffic annotations of the callers' pods and the settings of their injector; or allow anyone to call",
+		or: "; or allow anyone to call",
 	}
 }
 
@@ -123,14 +123,14 @@ func (e *escaping) issues(p escapePolicy, selected []int, listed inventory.Workl
 	if others > 0 {
 		text += fmt.Sprintf("; the same may hold for %s", snapshot.Count(others, "more caller"))
 	}
-	return []snapshot.Issue{snapshot.Warnf(snapshot.CallersPassBy, p.hint, "%s", text).On(p.ref, snapshot.Ref{})}
+	return []snapshot.Issue{snapshot.Warnf(snapshot.CallersPassBy, first.hint+p.or, "%s", text).On(p.ref, snapshot.Ref{})}
 }
 
 // escapeFound is a caller whose proxies do not see what it sends to a service, or may not.
 type escapeFound struct {
-	by   string
-	to   commonv1.ClusterObjectRef
-	sure bool
+	by, hint string
+	to       commonv1.ClusterObjectRef
+	sure     bool
 }
 
 // callers are the workloads of a policy whose proxies do not see all, by index.
@@ -162,8 +162,8 @@ func (e *escaping) find(workload int, ports []uint32, selected []int) (found *es
 		if at.number == 0 || found != nil && !at.sure {
 			continue
 		}
-		by := snapshot.Escapes(w, at.number, e.addresses(d, *d.Spec.Mesh == w.Spec.Mesh)).By
-		found = &escapeFound{by: by, to: d.Spec.KubeService.Ref, sure: at.sure}
+		of := snapshot.Escapes(w, at.number, e.addresses(d, *d.Spec.Mesh == w.Spec.Mesh))
+		found = &escapeFound{by: of.By, hint: of.Hint, to: d.Spec.KubeService.Ref, sure: at.sure}
 		if at.sure {
 			break
 		}

@@ -17,7 +17,14 @@ type Escape struct {
 	By string
 	// Sure: they do not see it. Else they may.
 	Sure bool
+	// Hint says how they see it.
+	Hint string
 }
+
+const (
+	annotationsHint = "leave the ports and addresses to the proxies in the traffic annotations of the callers' pods and the settings of their injector"
+	asProxyHint     = "have the containers of the callers' pods run as another user and group than their proxies (runAsUser, runAsGroup)"
+)
 
 // Escapes says whether the proxies of a workload see connections to a port of some addresses, which are any of some ranges. Without any,
 // nothing is known of them.
@@ -27,6 +34,21 @@ func Escapes(workload *discoveryv1.Workload, port uint32, addresses []netip.Pref
 		return Escape{}
 	}
 	c, whose := k.Capture, "the pods of "+workload.Name
+	settings := ofSettings(c, whose, port, addresses)
+	settings.Hint = annotationsHint
+	switch {
+	case c.Unclear || c.None || settings.Sure || c.AsProxy == "" && settings.By != "":
+		return settings
+	case c.AsProxy == discoveryv1.AsProxyAll:
+		return Escape{By: whose + " run as the user or group of their proxies, which do not see what these send", Sure: true, Hint: asProxyHint}
+	case c.AsProxy == discoveryv1.AsProxySome:
+		return Escape{By: "some containers of " + whose + " run as the user or group of their proxies, which do not see what these send", Hint: asProxyHint}
+	}
+	return Escape{}
+}
+
+// ofSettings is what annotations of pods and settings of their injector take out.
+func ofSettings(c *discoveryv1.Capture, whose string, port uint32, addresses []netip.Prefix) Escape {
 	switch {
 	case c.Unclear:
 		return Escape{By: "annotations of " + whose + ", or settings of their injector, which cannot be read or name interfaces, take connections out of their proxies"}

@@ -22,17 +22,33 @@ func podSpec(s corev1.PodSpec) corev1.PodSpec {
 	return corev1.PodSpec{
 		NodeName: s.NodeName, ServiceAccountName: s.ServiceAccountName,
 		DeprecatedServiceAccount: s.DeprecatedServiceAccount, HostNetwork: s.HostNetwork,
-		Containers: containers(s.Containers), InitContainers: containers(s.InitContainers),
+		Containers: containers(s.Containers), InitContainers: containers(s.InitContainers), SecurityContext: ofPod(s.SecurityContext),
 	}
 }
 
-// containers keeps names, images, what tells a sidecar from an init container, and
-// what discovery reads. Other arguments and environment variables are not even
+// ofPod keeps as whom containers run that do not say it.
+func ofPod(s *corev1.PodSecurityContext) *corev1.PodSecurityContext {
+	if s == nil || s.RunAsUser == nil && s.RunAsGroup == nil {
+		return nil
+	}
+	return &corev1.PodSecurityContext{RunAsUser: s.RunAsUser, RunAsGroup: s.RunAsGroup}
+}
+
+// ofContainer keeps as whom a container runs.
+func ofContainer(s *corev1.SecurityContext) *corev1.SecurityContext {
+	if s == nil || s.RunAsUser == nil && s.RunAsGroup == nil {
+		return nil
+	}
+	return &corev1.SecurityContext{RunAsUser: s.RunAsUser, RunAsGroup: s.RunAsGroup}
+}
+
+// containers keeps names, images, what tells a sidecar from an init container, as whom
+// they run, and what discovery reads. Other arguments and environment variables are not even
 // kept in memory: they may hold passwords.
 func containers(all []corev1.Container) []corev1.Container {
 	kept := make([]corev1.Container, len(all))
 	for i, c := range all {
-		kept[i] = corev1.Container{Name: c.Name, Image: c.Image, RestartPolicy: c.RestartPolicy, Args: detectors.ReadArgs(&all[i])}
+		kept[i] = corev1.Container{Name: c.Name, Image: c.Image, RestartPolicy: c.RestartPolicy, Args: detectors.ReadArgs(&all[i]), SecurityContext: ofContainer(c.SecurityContext)}
 		for _, e := range c.Env {
 			if !detectors.ReadEnv(e.Name) {
 				continue

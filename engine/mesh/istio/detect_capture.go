@@ -12,8 +12,8 @@ import (
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 )
 
-// This file is about connections that pass proxies by. Annotations of pods and settings of the injector say which these are; both end
-// up in the arguments of the container that sets the rules, or checks those of the CNI plugin (Istio's chart istiod,
+// This file is about connections that pass proxies by. Annotations of pods, settings of the injector and the users of containers say
+// which these are; the first two end up in the arguments of the container that sets the rules, or checks those of the CNI plugin (Istio's chart istiod,
 // injection-template.yaml; tools/istio-iptables, IptablesConfigurator.Run).
 
 const (
@@ -78,6 +78,65 @@ func captureArgs(c *corev1.Container) (out []string) {
 	return out
 }
 
+// proxyUser is the user of proxies, and their group, unless their containers say otherwise (Istio, constants.DefaultProxyUID).
+const proxyUser = 1337
+
+// staying are the containers of a pod that do not end before others start.
+func staying(pod *corev1.PodSpec) (out []*corev1.Container) {
+	for i := range pod.Containers {
+		out = append(out, &pod.Containers[i])
+	}
+	for i := range pod.InitContainers {
+		if policy := pod.InitContainers[i].RestartPolicy; policy != nil && *policy == corev1.ContainerRestartPolicyAlways {
+			out = append(out, &pod.InitContainers[i])
+		}
+	}
+	return out
+}
+
+// asProxy says which containers of a pod run as its proxy, as Capture.AsProxy has it: the rules lead nothing that the user or the group of
+// the proxy sends to it (IptablesConfigurator.Run; for the CNI plugin sidecar_redirect.go, NewRedirect). As whom an image runs by itself is
+// not known.
+func asProxy(pod *corev1.PodSpec) string {
+	user, group := int64(proxyUser), int64(proxyUser)
+	containers := staying(pod)
+	for _, c := range containers {
+		if s := c.SecurityContext; s != nil && isProxy(c) {
+			user, group = orOf(s.RunAsUser, user), orOf(s.RunAsGroup, group)
+		}
+	}
+	all, some := true, false
+	for _, c := range containers {
+		if isProxy(c) {
+			continue
+		}
+		asUser, asGroup := runsAs(pod, c)
+		is := asUser != nil && *asUser == user || asGroup != nil && *asGroup == group
+		all, some = all && is, some || is
+	}
+	switch {
+	case !some:
+		return ""
+	case all:
+		return discoveryv1.AsProxyAll
+	}
+	return discoveryv1.AsProxySome
+}
+
+// orOf is an identity that is set, and not root; else another.
+func orOf(id *int64, other int64) int64 {
+	if id == nil || *id == 0 {
+		return other
+	}
+	return *id
+}
+
+// runsAs are the user and the group of a container; nil where its image says it.
+func runsAs(pod *corev1.PodSpec, c *corev1.Container) (user, group *int64) {
+	of, own := cmp.Or(pod.SecurityContext, &corev1.PodSecurityContext{}), cmp.Or(c.SecurityContext, &corev1.SecurityContext{})
+	return cmp.Or(own.RunAsUser, of.RunAsUser), cmp.Or(own.RunAsGroup, of.RunAsGroup)
+}
+
 // of is what a setting is for a pod.
 func (r captureRule) of(pod *corev1.Pod) string {
 	for i := range pod.Spec.InitContainers {
@@ -140,7 +199,7 @@ func outboundCapture(pod *corev1.Pod) *discoveryv1.Capture {
 	if !intercepts(pod) {
 		return &discoveryv1.Capture{None: true}
 	}
-	out := &discoveryv1.Capture{}
+	out := &discoveryv1.Capture{AsProxy: asProxy(&pod.Spec)}
 	out.ExcludePorts = portsOf(excludeOutbound.of(pod), out)
 	out.ExcludeRanges = rangesOf(excludeRanges.of(pod), out)
 	if ranges := includeRanges.of(pod); ranges != everything {
@@ -150,7 +209,7 @@ func outboundCapture(pod *corev1.Pod) *discoveryv1.Capture {
 	switch {
 	case out.Unclear || len(splitList(excludeInterfaces.of(pod))) > 0: // which interface a connection takes, is not known
 		return &discoveryv1.Capture{Unclear: true}
-	case !out.OnlyIncluded && len(out.ExcludePorts)+len(out.ExcludeRanges) == 0:
+	case !out.OnlyIncluded && out.AsProxy == "" && len(out.ExcludePorts)+len(out.ExcludeRanges) == 0:
 		return nil
 	}
 	return out

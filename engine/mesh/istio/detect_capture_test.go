@@ -86,3 +86,47 @@ func manyRanges() string {
 	}
 	return b.String()
 }
+
+func TestAsProxy(t *testing.T) {
+	t.Parallel()
+	as := func(user, group int64) *corev1.SecurityContext {
+		out := &corev1.SecurityContext{}
+		if user >= 0 {
+			out.RunAsUser = &user
+		}
+		if group >= 0 {
+			out.RunAsGroup = &group
+		}
+		return out
+	}
+	always := corev1.ContainerRestartPolicyAlways
+	app := func(s *corev1.SecurityContext) corev1.Container {
+		return corev1.Container{Name: "app", SecurityContext: s}
+	}
+	proxy := func(s *corev1.SecurityContext) corev1.Container {
+		return corev1.Container{Name: proxyName, Image: "proxyv2", SecurityContext: s}
+	}
+	other := corev1.Container{Name: "init", RestartPolicy: &always, SecurityContext: as(5, -1)}
+	native := proxy(nil)
+	native.RestartPolicy = &always
+	for name, c := range map[string]struct {
+		pod  corev1.PodSpec
+		want string
+	}{
+		"unsaid":             {corev1.PodSpec{Containers: []corev1.Container{app(nil), proxy(nil)}}, ""},
+		"another":            {corev1.PodSpec{Containers: []corev1.Container{app(as(1000, 1000)), proxy(as(1337, 1337))}}, ""},
+		"user":               {corev1.PodSpec{Containers: []corev1.Container{app(as(1337, -1)), proxy(nil)}}, discoveryv1.AsProxyAll},
+		"group":              {corev1.PodSpec{Containers: []corev1.Container{app(as(1, 1337)), proxy(nil)}}, discoveryv1.AsProxyAll},
+		"root":               {corev1.PodSpec{Containers: []corev1.Container{app(as(0, 0)), proxy(as(0, 0))}}, ""},
+		"its own user":       {corev1.PodSpec{Containers: []corev1.Container{app(as(7, -1)), proxy(as(7, 8))}}, discoveryv1.AsProxyAll},
+		"no longer usual":    {corev1.PodSpec{Containers: []corev1.Container{app(as(1337, 1337)), proxy(as(7, 8))}}, ""},
+		"some":               {corev1.PodSpec{Containers: []corev1.Container{app(as(1337, -1)), app(nil), proxy(nil)}}, discoveryv1.AsProxySome},
+		"init container":     {corev1.PodSpec{InitContainers: []corev1.Container{app(as(1337, -1))}, Containers: []corev1.Container{app(nil), proxy(nil)}}, ""},
+		"init that stays":    {corev1.PodSpec{InitContainers: []corev1.Container{native, other}, Containers: []corev1.Container{app(as(1337, -1))}}, discoveryv1.AsProxySome},
+		"native sidecar":     {corev1.PodSpec{InitContainers: []corev1.Container{native}, Containers: []corev1.Container{app(as(1337, -1))}}, discoveryv1.AsProxyAll},
+		"by the pod":         {corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{RunAsUser: as(1337, -1).RunAsUser}, Containers: []corev1.Container{app(nil), proxy(nil)}}, discoveryv1.AsProxyAll},
+		"but not in its own": {corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{RunAsUser: as(1337, -1).RunAsUser}, Containers: []corev1.Container{app(as(1, -1)), proxy(nil)}}, ""},
+	} {
+		assert.Equal(t, c.want, asProxy(&c.pod), name)
+	}
+}
