@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -80,6 +81,66 @@ func definedByHand(q *query, at place) string {
 		}
 	}
 	return ""
+}
+
+// takenByAddress says that an object that users wrote for another host takes connections to a port of a Destination; empty if none does.
+func (q *query) takenByAddress(d *snapshot.DestinationPlan, port *discoveryv1.KubeServicePort) string {
+	of := q.hostQuery(d)
+	of.Traffic, of.Detects = trafficOf(d.Mesh.Dialect, port), snapshot.PortProtocol(*port) == ""
+	switch {
+	case q.mesh.Ref == d.Mesh.Ref:
+		of.Addresses = calledAt(q.Index, d)
+	case d.Federation != nil:
+		of.Addresses = snapshot.AddressList(d.Federation.Address)
+	}
+	return q.takenAt(of)
+}
+
+// takenAt is takenByAddress for any host. Gateways listen where their Gateways say.
+func (q *query) takenAt(of *snapshot.HostQuery) string {
+	k, hand := q.workload.Spec.Kubernetes, q.outside.byHand[q.mesh]
+	if k == nil || hand == nil || isGateway(q.workload) {
+		return ""
+	}
+	callers := q.callers()
+	if egress := q.sidecarOf(snapshot.RefOf(snapshot.Workload, q.workload)); egress != nil {
+		if !egress.Egress.Everything { // hosts of others are not among its own
+			return ""
+		}
+		callers = nil
+	}
+	of.Sources = []string{k.Controller.Namespace}
+	for _, x := range hand.Takers(of, callers) {
+		return byHandName(x.Ref) + " " + x.What + ": where they end is not evaluated"
+	}
+	return ""
+}
+
+// takenNames are the shorter names of a Service that objects which users wrote have as hosts of their own: proxies take requests for these
+// as for that host (Istio, generateVirtualHostDomains and dedupeDomains).
+func (q *query) takenNames(d *snapshot.DestinationPlan) (out []string) {
+	k, hand := d.Destination.Spec.KubeService, q.outside.byHand[q.mesh]
+	if k == nil || hand == nil || q.mesh.Ref != d.Mesh.Ref || isGateway(q.workload) || q.workload.Spec.Kubernetes == nil {
+		return nil
+	}
+	for _, host := range []string{k.Ref.Name + "." + k.Ref.Namespace, k.Ref.Name + "." + k.Ref.Namespace + ".svc"} {
+		of := &snapshot.HostQuery{Host: host, Mesh: q.mesh, Sources: []string{q.workload.Spec.Kubernetes.Controller.Namespace}, Port: q.request.Port}
+		var by []snapshot.Ref
+		for _, x := range hand.Endpoints(of) {
+			if q.notImported(host, x.Ref.Namespace) == "" {
+				by = append(by, x.Ref)
+			}
+		}
+		for _, r := range hand.RoutesFor(of, q.callers()) {
+			if !r.Pattern {
+				by = append(by, r.Ref)
+			}
+		}
+		if len(by) > 0 {
+			out = append(out, "requests for the name "+host+", which "+byHandName(by[0])+" has for itself")
+		}
+	}
+	return out
 }
 
 // olderPlace says that, or that it is not known whether, an object that users wrote is older than the generated one for a host.

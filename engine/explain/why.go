@@ -228,6 +228,10 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 	if answerEscaped(q, out, d) {
 		return
 	}
+	if by := q.takenByAddress(d, port); by != "" {
+		out.Verdict, out.Reason = Unknown, by
+		return
+	}
 	hidden := hiddenHost(q, d, out.Host)
 	at := placeOf(q, d)
 	at.hidden = hidden != ""
@@ -243,6 +247,7 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 		}
 		return
 	}
+	out.NotEvaluated = append(out.NotEvaluated, q.takenNames(d)...)
 	view, route := q.routeTo(d)
 	if view != nil {
 		out.Settings = viewSettings(d, view)

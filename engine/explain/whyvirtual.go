@@ -29,6 +29,14 @@ func (q *query) answerVirtualDestination(out *Why, v *snapshot.VirtualDestinatio
 		out.Verdict, out.Reason = Unreachable, reason
 		return
 	}
+	of := &snapshot.HostQuery{
+		Host: v.Hostname, Mesh: q.mesh, Home: q.mesh.Namespace, Generated: true, Port: v.Port, Addresses: snapshot.AddressList(v.Address),
+		Traffic: trafficOf(nil, &discoveryv1.KubeServicePort{Port: v.Port, AppProtocol: v.Protocol}),
+	}
+	if by := q.takenAt(of); by != "" {
+		out.Verdict, out.Reason = Unknown, by
+		return
+	}
 	hidden := q.hiddenBy(v.Hostname, q.mesh.Namespace)
 	if by := definedByHand(q, place{host: v.Hostname, namespace: q.mesh.Namespace, hidden: hidden != ""}); by != "" {
 		out.Verdict, out.Reason = Unknown, by
@@ -39,10 +47,6 @@ func (q *query) answerVirtualDestination(out *Why, v *snapshot.VirtualDestinatio
 		return
 	}
 	var route *snapshot.Route
-	of := &snapshot.HostQuery{
-		Host: v.Hostname, Mesh: q.mesh, Home: q.mesh.Namespace, Generated: true, Port: v.Port,
-		Traffic: trafficOf(nil, &discoveryv1.KubeServicePort{Port: v.Port, AppProtocol: v.Protocol}),
-	}
 	if isGateway(q.workload) {
 		route = q.routeAtGateway(out, of)
 	} else {

@@ -116,6 +116,9 @@ func (c *fieldContext) handWrittenIssues() []snapshot.Issue {
 			}
 		}
 		add(at, list)
+		if d := c.env.inv.Destinations[c.index]; d.Spec.Mesh != nil && at.Home == d.Spec.KubeService.Ref.Namespace && c.viewer.Cluster == d.Spec.KubeService.Ref.ClusterName {
+			add(at, c.env.takers(hand, d, &at.HostQuery)) // the address of a federated one is reported with its federation
+		}
 	}
 	for _, i := range c.configuredDestinations(connected) {
 		if at := c.place(i); at.Host != "" {
@@ -131,6 +134,28 @@ func (c *fieldContext) handWrittenIssues() []snapshot.Issue {
 		add(at, list)
 	})
 	return issues
+}
+
+// takers are the hand-written objects for other hosts that take connections of callers to a service, by the address of its host: the first
+// port of each.
+func (env *environment) takers(hand snapshot.ByHand, d *discoveryv1.Destination, of *snapshot.HostQuery) (out []snapshot.Intersection) {
+	k := d.Spec.KubeService
+	asked := *of
+	if asked.Mesh.Cluster == k.Ref.ClusterName && !asked.Generated {
+		asked.Addresses = env.calledAt(k)
+	}
+	for i := range k.Ports {
+		asked.Port, asked.Traffic, asked.Detects = k.Ports[i].Port, snapshot.Connections, snapshot.PortProtocol(k.Ports[i]) == ""
+		if asked.Mesh.Dialect.IsHTTP(&k.Ports[i]) {
+			asked.Traffic = snapshot.Requests
+		}
+		for _, x := range hand.Takers(&asked, nil) {
+			if !slices.ContainsFunc(out, func(o snapshot.Intersection) bool { return o.Ref == x.Ref }) {
+				out = append(out, x)
+			}
+		}
+	}
+	return out
 }
 
 // externalHosts calls do for each host of the external services to which a policy sends requests.

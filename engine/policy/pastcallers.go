@@ -198,9 +198,17 @@ func (e *escaping) at(workload, destination int, ports []uint32) (out escapePort
 
 // addresses are those to which callers of its own mesh connect; none if they are not known.
 func (e *escaping) addresses(d *discoveryv1.Destination, own bool) []netip.Prefix {
-	services := e.env.services[d.Spec.KubeService.Ref.ClusterName]
-	if !own || services == nil {
+	if !own {
 		return nil
 	}
-	return snapshot.CalledAt(d.Spec.KubeService, services.from)
+	return e.env.calledAt(d.Spec.KubeService)
+}
+
+// calledAt are the addresses to which callers in the cluster of a service connect; none if they are not known.
+func (env *environment) calledAt(k *discoveryv1.KubeService) []netip.Prefix {
+	services := env.services[k.Ref.ClusterName]
+	if services == nil {
+		return nil
+	}
+	return snapshot.CalledAt(k, services.from)
 }

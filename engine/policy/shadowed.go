@@ -110,6 +110,14 @@ func (env *environment) shadowIssues(d *snapshot.DestinationPlan) []snapshot.Iss
 			x.Hint = "delete it: names below " + d.Mesh.HostnameSuffix + " are for meshctl"
 			issues = append(issues, handWrittenWarning(x).On(d.Federation.Origin.Ref, d.Ref))
 		}
+		hand := env.byHand.on(mesh)
+		if hand == nil || mesh == d.Mesh { // gateways listen where their Gateways say
+			continue
+		}
+		of := &snapshot.HostQuery{Host: d.Federation.Hostname, Mesh: mesh, Home: mesh.Namespace, Generated: true, Addresses: snapshot.AddressList(d.Federation.Address)}
+		for _, x := range env.takers(hand, d.Destination, of) {
+			issues = append(issues, handWrittenWarning(x).On(d.Federation.Origin.Ref, d.Ref))
+		}
 	}
 	return issues
 }

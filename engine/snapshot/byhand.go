@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"net/netip"
 	"time"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
@@ -19,6 +20,9 @@ type ByHand interface {
 	Connections(of *HostQuery) []Intersection
 	// Endpoints are those that also say where a host is.
 	Endpoints(of *HostQuery) []Intersection
+	// Takers are those that take connections to the addresses and the port of a host, whatever host they are for themselves, and that
+	// the callers know. Without callers, those that any know.
+	Takers(of *HostQuery, callers *PodQuery) []Intersection
 	// Access are those that also say who may call the pods of a service of a mesh.
 	Access(service *discoveryv1.KubeService, mesh *MeshPlan) []Intersection
 	// Egress are those that also say what workloads of a namespace may call, of which the query has the labels of the pods of each.
@@ -221,6 +225,10 @@ type HostQuery struct {
 	// Port is that of the requests; 0 for all. Traffic is what proxies see there.
 	Port    uint32
 	Traffic Traffic
+	// Detects: proxies find out by themselves what it is.
+	Detects bool
+	// Addresses are those to which callers connect; where these are not known, ranges that have them, or none.
+	Addresses []netip.Prefix
 }
 
 // Intersection is a hand-written object that is about the same as what is generated.

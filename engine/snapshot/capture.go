@@ -154,6 +154,9 @@ func CalledAt(k *discoveryv1.KubeService, services []*corev1.Service) (out []net
 	return out
 }
 
+// AddressList is a list of one address; empty if it is none.
+func AddressList(text string) []netip.Prefix { return appendAddress(nil, text) }
+
 // appendAddress adds an address, if it is one.
 func appendAddress(list []netip.Prefix, text string) []netip.Prefix {
 	address, err := netip.ParseAddr(text)

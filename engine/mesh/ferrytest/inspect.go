@@ -56,6 +56,9 @@ func (h *byHand) Connections(*snapshot.HostQuery) []snapshot.Intersection { retu
 // Endpoints implements snapshot.ByHand.
 func (h *byHand) Endpoints(*snapshot.HostQuery) []snapshot.Intersection { return nil }
 
+// Takers implements snapshot.ByHand.
+func (h *byHand) Takers(*snapshot.HostQuery, *snapshot.PodQuery) []snapshot.Intersection { return nil }
+
 // Access implements snapshot.ByHand.
 func (h *byHand) Access(*discoveryv1.KubeService, *snapshot.MeshPlan) []snapshot.Intersection {
 	return nil

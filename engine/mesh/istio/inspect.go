@@ -21,6 +21,8 @@ type handWritten struct {
 	virtualServiceOf                                  map[snapshot.Ref]*istionetworkingv1.VirtualService
 	destinationRuleOf                                 map[snapshot.Ref]*istionetworkingv1.DestinationRule
 	backends                                          backendRules
+	// addressed are the ServiceEntries that take connections by their address.
+	addressed []addressed
 	// By namespace.
 	authorizationPolicies map[string][]*istiosecurityv1.AuthorizationPolicy
 	peerAuthentications   map[string][]*istiosecurityv1.PeerAuthentication
@@ -96,6 +98,9 @@ func inspect(c *snapshot.Cluster, plane snapshot.Plane) snapshot.ByHand {
 	for o := range snapshot.Each[*istionetworkingv1.ServiceEntry](c.OfMeshes[snapshot.ServiceEntry]) {
 		if isHandWritten(o) {
 			h.serviceEntries.add(c, snapshot.ServiceEntry, o, o.Spec.Hosts, o.Spec.ExportTo)
+			if entry, takes := addressedOf(o, newObject(c, snapshot.ServiceEntry, o, o.Spec.ExportTo)); takes {
+				h.addressed = append(h.addressed, entry)
+			}
 		}
 	}
 	for o := range snapshot.Each[*istiosecurityv1.AuthorizationPolicy](c.OfMeshes[snapshot.AuthorizationPolicy]) {
@@ -166,13 +171,17 @@ func (h *handWritten) Empty() bool {
 // ofGateways are the kinds that say where gateways of Kubernetes' own kinds send requests. It is read-only.
 var ofGateways = []snapshot.Kind{snapshot.KubeGateway, snapshot.Ingress}
 
-// add indexes an object by its hosts as Istio reads them: a name without dots is a
-// service of the object's namespace.
-func (x *hostIndex) add(c *snapshot.Cluster, kind snapshot.Kind, o metav1.Object, hosts, exportTo []string) {
-	object := handWrittenObject{
+func newObject(c *snapshot.Cluster, kind snapshot.Kind, o metav1.Object, exportTo []string) handWrittenObject {
+	return handWrittenObject{
 		ref:      snapshot.Ref{Kind: kind, Cluster: c.Name, Namespace: o.GetNamespace(), Name: o.GetName()},
 		exportTo: exportTo, created: o.GetCreationTimestamp().Time, revisioned: revisionedOf(o), in: namespaceOf(c, o.GetNamespace()),
 	}
+}
+
+// add indexes an object by its hosts as Istio reads them: a name without dots is a
+// service of the object's namespace.
+func (x *hostIndex) add(c *snapshot.Cluster, kind snapshot.Kind, o metav1.Object, hosts, exportTo []string) {
+	object := newObject(c, kind, o, exportTo)
 	for _, host := range hosts {
 		host = strings.ToLower(host)
 		if wild, ok := strings.CutPrefix(host, "*"); ok {

@@ -95,9 +95,16 @@ func stripGateway(o *istionetworkingv1.Gateway) {
 func stripServiceEntry(o *istionetworkingv1.ServiceEntry) {
 	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta)
 	o.Status.Reset()
-	hosts, exportTo := o.Spec.Hosts, o.Spec.ExportTo
+	hosts, exportTo, addresses, ports := o.Spec.Hosts, o.Spec.ExportTo, o.Spec.Addresses, o.Spec.Ports
 	o.Spec.Reset()
 	o.Spec.Hosts, o.Spec.ExportTo = hosts, exportTo
+	if len(addresses) == 0 { // then its ports take no connections of others
+		return
+	}
+	o.Spec.Addresses = addresses
+	for _, p := range ports {
+		o.Spec.Ports = append(o.Spec.Ports, &networking.ServicePort{Number: p.GetNumber(), Protocol: p.GetProtocol()})
+	}
 }
 
 func stripDestinationRule(o *istionetworkingv1.DestinationRule) {
