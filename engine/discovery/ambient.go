@@ -48,10 +48,11 @@ func (x ambient) modeOfPod(k *detected, pod *corev1.Pod) discoveryv1.DataPlaneMo
 }
 
 // ambientPlane is the control plane of pods in ambient mode: their node's proxy knows one only. Of several that have that data plane,
-// it is taken to be the default one, or else the first; nil if none has it.
+// it is that which they are known to take it from, or else taken to be the default one, or else the first; nil if none has it. What a
+// namespace says of a revision is about sidecars.
 func ambientPlane(k *detected) (plane *ControlPlane) {
 	for _, p := range k.controlPlanes {
-		if p.Ambient && (plane == nil || p.Default && !plane.Default) {
+		if p.Ambient && (plane == nil || p.Nodes && !plane.Nodes || p.Nodes == plane.Nodes && p.Default && !plane.Default) {
 			plane = p
 		}
 	}

@@ -80,6 +80,8 @@ type ControlPlane struct {
 	ReadHint string
 	// Ambient: its mesh has a data plane for pods without a proxy of their own.
 	Ambient bool
+	// Nodes: the proxies of nodes are known to take their configuration from it.
+	Nodes bool
 	// Unread: its settings cannot be read and never were, so that its mesh is left out.
 	Unread bool
 

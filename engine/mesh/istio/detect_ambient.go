@@ -1,6 +1,8 @@
 package istio
 
 import (
+	"cmp"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,6 +120,17 @@ func ambientOf(x *discovery.Index, d *appsv1.Deployment, pilot *corev1.Container
 		}
 	}
 	return nil
+}
+
+// servesZtunnel reports whether the control plane of a revision is that from which ztunnel takes its configuration, as the annotation of
+// its pods says (Istio's chart ztunnel, which writes the address of the same revision).
+func servesZtunnel(x *discovery.Index, namespace, revision string) bool {
+	for _, set := range x.Objects.DaemonSets {
+		if set.Namespace == namespace && isZtunnel(set) {
+			return cmp.Or(set.Spec.Template.Annotations[revisionKey], defaultRevision) == revision
+		}
+	}
+	return false
 }
 
 func isZtunnel(set *appsv1.DaemonSet) bool {

@@ -114,7 +114,7 @@ func newControlPlane(x *discovery.Index, d *appsv1.Deployment, pilot *corev1.Con
 	reportIgnoredOwn(x, mesh)
 	plane := &discovery.ControlPlane{
 		Mesh: mesh, Revision: revision, Default: revision == defaultRevision, Debounce: debounceOf(x, d, pilot, ref),
-		Ambient: mesh.Spec.Istio.Ambient != nil,
+		Ambient: mesh.Spec.Istio.Ambient != nil, Nodes: servesZtunnel(x, d.Namespace, revision),
 	}
 	if len(config.selectors) > 0 {
 		plane.Ignores = func(ns *corev1.Namespace) bool { return !selects(config.selectors, ns) }

@@ -29,6 +29,7 @@ func (h *handWritten) InAmbient(of *snapshot.HostQuery, service *discoveryv1.Kub
 		for _, o := range h.authorizationPolicies[namespace] {
 			ref := snapshot.Ref{Kind: snapshot.AuthorizationPolicy, Cluster: h.from.Name, Namespace: o.Namespace, Name: o.Name}
 			switch targets := targetsOf(&o.Spec); {
+			case !h.reads(of.Mesh, o):
 			case len(targets) == 0 && selectsPodsOf(o, service):
 				add(ref, atZtunnel(o), "name a Service in its targetRefs, behind a waypoint; and let ztunnel decide by identities and ports only")
 			case !usable && namespace == service.Ref.Namespace && targetsService(&o.Spec, service.Ref.Name):
@@ -37,7 +38,7 @@ func (h *handWritten) InAmbient(of *snapshot.HostQuery, service *discoveryv1.Kub
 		}
 	}
 	for _, o := range h.destinationRules.matching(of.Host) {
-		if rule := h.destinationRuleOf[o.ref]; rule != nil && len(rule.Spec.Subsets) > 0 {
+		if rule := h.destinationRuleOf[o.ref]; rule != nil && len(rule.Spec.Subsets) > 0 && !o.seenBy(of.Mesh).none() {
 			add(o.ref, "has subsets, which neither ztunnel nor waypoints know", "make a Service of each version")
 		}
 	}
