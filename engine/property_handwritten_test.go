@@ -33,7 +33,7 @@ func (w *randomWorld) changeHandWritten() {
 		kind, _ := snapshot.KindOfObject(o)
 		c.OfMeshes[kind] = append(slices.Clip(c.OfMeshes[kind]), o)
 	}
-	switch w.r.Intn(9) {
+	switch w.r.Intn(10) {
 	case 0:
 		add(&istionetworkingv1.VirtualService{ObjectMeta: meta, Spec: networking.VirtualService{Hosts: []string{host}, ExportTo: exportTo}})
 	case 1:
@@ -48,7 +48,7 @@ func (w *randomWorld) changeHandWritten() {
 			WorkloadSelector: &networking.WorkloadSelector{Labels: map[string]string{"app": enginetest.Service(n)}},
 		}})
 	case 4:
-		for _, kind := range []snapshot.Kind{snapshot.VirtualService, snapshot.AuthorizationPolicy, snapshot.Sidecar, snapshot.ServiceEntry, snapshot.BackendTLSPolicy} {
+		for _, kind := range []snapshot.Kind{snapshot.VirtualService, snapshot.AuthorizationPolicy, snapshot.Sidecar, snapshot.ServiceEntry, snapshot.BackendTLSPolicy, snapshot.PeerAuthentication, snapshot.HTTPRoute, snapshot.RequestAuthentication} {
 			c.OfMeshes[kind] = nil
 		}
 		c.NetworkPolicies = nil
@@ -65,6 +65,8 @@ func (w *randomWorld) changeHandWritten() {
 			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": enginetest.Service(n)}},
 			PolicyTypes: []kubenetworkingv1.PolicyType{kubenetworkingv1.PolicyTypeIngress, kubenetworkingv1.PolicyTypeEgress}[:1+w.r.Intn(2)],
 		}})
+	case 8:
+		w.addRarer(meta, enginetest.Service(n), exportTo, add)
 	default:
 		base.RefuseIntersecting = !base.RefuseIntersecting
 	}

@@ -226,6 +226,7 @@ func (w *randomWorld) change() {
 		{"store what is in force", w.store},
 		{"change external services", w.changeExternals},
 		{"change a cluster", w.changeCluster},
+		{"change what decides beside objects", w.changeSurroundings},
 		{"have services share pods", w.sharePods},
 		{"fail a write", w.failWrite},
 		{"freeze or thaw a cluster", w.freeze},
