@@ -171,6 +171,10 @@ func (x *Index) Why(from, to snapshot.Ref, request Request) *Why {
 		q.identity = q.mesh.Dialect.Principal(q.mesh.TrustDomain, k.Controller.Namespace, account(q.workload))
 	}
 	out := &Why{From: from, To: to, Identity: q.identity, Outcomes: []Outcome{}, Issues: []snapshot.Issue{}}
+	sent := q.request.Path
+	if q.request.Path = q.mesh.ComparedPath(sent); q.request.Path != sent {
+		out.Notes = append(out.Notes, "proxies read path "+sent+" as "+q.request.Path+", by pathNormalization of mesh "+q.mesh.Ref.Name)
+	}
 	switch ignoring := ignoring(&q, to); {
 	case ignoring != "":
 		out.Verdict, out.Reason = Unknown, ignoring

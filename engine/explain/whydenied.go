@@ -126,6 +126,7 @@ func (q adviser) noteUndenied(out *Outcome, d *snapshot.DestinationPlan, port ui
 // callTo is the request as pods of a group see it, with the identity of the callers.
 func (q adviser) callTo(d *snapshot.DestinationPlan, port uint32, group *podGroup) snapshot.Call {
 	request := q.request.proxied()
+	request.Path = d.Mesh.ComparedPath(request.Path)
 	return snapshot.Call{
 		HTTP: isHTTPPort(d, port), Method: request.Method, Path: request.PathOnly(), Query: queryOf(request.Path), Headers: request.Headers,
 		PodPort: group.port, Caller: callerOf(q.workload, q.mesh, true),
