@@ -213,6 +213,10 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 	case d.Mesh == nil:
 		out.Verdict, out.Reason = Unreachable, "the mesh of "+d.Ref.Name+" is not known; see meshctl describe mesh"
 		return
+	case !reaches(q.mesh, d) && d.Mesh.Cluster == q.mesh.Cluster:
+		out.Verdict, out.Reason = Unknown, fmt.Sprintf("%s is of mesh %s, in the cluster of the callers' mesh %s: control planes read all Services of their cluster, and what proxies do for those of another mesh is not followed",
+			d.Ref.Name, d.Mesh.Ref.Name, q.mesh.Ref.Name)
+		return
 	case !reaches(q.mesh, d):
 		out.Verdict, out.Reason = Unreachable, q.unknownHost(d)
 		if d.NotFederated() == "" && d.NotImported(q.mesh) {

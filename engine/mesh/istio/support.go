@@ -40,6 +40,7 @@ var dialect = &snapshot.Dialect{
 		{What: "Ingress", Regard: snapshot.Followed, Note: "of the classes that the mesh takes, by the settings of its meshConfig and IngressClasses, at its ingress gateway"},
 		{What: "ProxyConfig, Telemetry", Regard: snapshot.Ignored, Note: "they decide about no request"},
 		{What: "meshConfig", Regard: snapshot.Followed, Note: "trust domains, root namespace, defaults of exportTo, path normalization and DNS capture, also of the ConfigMap that SHARED_MESH_CONFIG names; outboundTrafficPolicy, discoverySelectors, serviceEntryVisibility and enableAutoMtls"},
+		{What: "several control planes in a cluster", Regard: snapshot.Named, Note: "each reads all Services, so that an answer about callers of one and a service of another is UNKNOWN if they are in no VirtualMesh together"},
 		{What: "protocols that proxies detect", Regard: snapshot.Named, Note: "on ports whose Service names none, where " + alpnFilter + " of istiod is false; and where Services name different ones for a port of the same pods"},
 		{What: "meshConfig.defaultTrafficPolicy", Regard: snapshot.Named},
 		{What: "meshConfig.localityLbSetting, meshNetworks", Regard: snapshot.Named, Note: "distribute, and networks that have a name"},
