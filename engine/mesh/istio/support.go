@@ -52,9 +52,10 @@ var dialect = &snapshot.Dialect{
 		{What: "runAsUser and runAsGroup", Regard: snapshot.Followed, Note: "of pods that call, and of their containers that do not end: what these send as the user or group of their proxies (1337) passes these by. Where only some containers do, an answer is UNKNOWN. As whom an image runs by itself, and what init containers send, is not looked at"},
 		{What: "spec.addresses of ServiceEntries", Regard: snapshot.Followed, Note: "one with an address to which callers of a service connect, for other than requests on the same port, takes their connections, and makes an answer UNKNOWN. Addresses in the status are not looked at"},
 		{What: "shorter names of Services", Regard: snapshot.Named, Note: "NAME.NAMESPACE, where a ServiceEntry or VirtualService has it as a host of its own"},
+		{What: "ports of ServiceEntries with a workloadSelector", Regard: snapshot.Ignored, Note: "where one names another protocol than a Service for a port of the same pods, the older of the two decides what their proxies see"},
 		{What: "interception mode NONE", Regard: snapshot.Followed, Note: "it makes an answer UNKNOWN"},
 		{What: "ambient mode", Regard: snapshot.Named, Note: "pods by the annotation of istio-cni, and the waypoints that Services, namespaces and pods ask for, also for gateways (istio.io/ingress-use-waypoint). Nothing is translated for them, and an answer is UNKNOWN, or REFUSED where ztunnel lets nobody in; users' objects that mean something else there get a warning"},
-		{What: "waypoints of other kinds", Regard: snapshot.Ignored, Note: "those that ServiceEntries ask for, canaries, whom allowedRoutes lets attach, and Gateways of class istio-remote; of AMBIENT_ENABLE_MULTI_NETWORK only that it is set: with it, a control plane of remote clusters only may drop the endpoints of ServiceEntries"},
+		{What: "waypoints of other kinds", Regard: snapshot.Ignored, Note: "those that ServiceEntries ask for, also by the labels of the namespace of the control plane, canaries, whom allowedRoutes lets attach, and Gateways of class istio-remote; of AMBIENT_ENABLE_MULTI_NETWORK only that it is set: with it, a control plane of remote clusters only may drop the endpoints of ServiceEntries"},
 	},
 
 	Ambient: &snapshot.AmbientHints{
