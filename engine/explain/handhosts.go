@@ -84,7 +84,7 @@ func definedByHand(q *query, at place) string {
 }
 
 // takenByAddress says that an object that users wrote for another host takes connections to a port of a Destination; empty if none does.
-func (q *query) takenByAddress(d *snapshot.DestinationPlan, port *discoveryv1.KubeServicePort) string {
+func takenByAddress(q *query, d *snapshot.DestinationPlan, port *discoveryv1.KubeServicePort) string {
 	of := q.hostQuery(d)
 	of.Traffic, of.Detects = trafficOf(d.Mesh.Dialect, port), snapshot.PortProtocol(*port) == ""
 	switch {
@@ -93,11 +93,11 @@ func (q *query) takenByAddress(d *snapshot.DestinationPlan, port *discoveryv1.Ku
 	case d.Federation != nil:
 		of.Addresses = snapshot.AddressList(d.Federation.Address)
 	}
-	return q.takenAt(of)
+	return takenAt(q, of)
 }
 
 // takenAt is takenByAddress for any host. Gateways listen where their Gateways say.
-func (q *query) takenAt(of *snapshot.HostQuery) string {
+func takenAt(q *query, of *snapshot.HostQuery) string {
 	k, hand := q.workload.Spec.Kubernetes, q.outside.byHand[q.mesh]
 	if k == nil || hand == nil || isGateway(q.workload) {
 		return ""
@@ -118,7 +118,7 @@ func (q *query) takenAt(of *snapshot.HostQuery) string {
 
 // takenNames are the shorter names of a Service that objects which users wrote have as hosts of their own: proxies take requests for these
 // as for that host (Istio, generateVirtualHostDomains and dedupeDomains).
-func (q *query) takenNames(d *snapshot.DestinationPlan) (out []string) {
+func takenNames(q *query, d *snapshot.DestinationPlan) (out []string) {
 	k, hand := d.Destination.Spec.KubeService, q.outside.byHand[q.mesh]
 	if k == nil || hand == nil || q.mesh.Ref != d.Mesh.Ref || isGateway(q.workload) || q.workload.Spec.Kubernetes == nil {
 		return nil

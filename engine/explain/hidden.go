@@ -170,6 +170,12 @@ func unknowns(q *query) (what snapshot.Unknowns, says string) {
 	return q.mesh.Unknowns, "outboundTrafficPolicy in the meshConfig of mesh " + q.mesh.Ref.Name
 }
 
+// besideText says that a Destination is of another mesh of the callers' cluster.
+func besideText(q *query, d *snapshot.DestinationPlan) string {
+	return fmt.Sprintf("%s is of mesh %s, in the cluster of the callers' mesh %s: control planes read all Services of their cluster, and what proxies do for those of another mesh is not followed",
+		d.Ref.Name, d.Mesh.Ref.Name, q.mesh.Ref.Name)
+}
+
 // ignoring says that the control plane of the callers' mesh, or of that of a Destination, does not read what is written for all of the
 // mesh; empty if it does.
 func ignoring(q *query, to snapshot.Ref) string {

@@ -214,8 +214,7 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 		out.Verdict, out.Reason = Unreachable, "the mesh of "+d.Ref.Name+" is not known; see meshctl describe mesh"
 		return
 	case !reaches(q.mesh, d) && d.Mesh.Cluster == q.mesh.Cluster:
-		out.Verdict, out.Reason = Unknown, fmt.Sprintf("%s is of mesh %s, in the cluster of the callers' mesh %s: control planes read all Services of their cluster, and what proxies do for those of another mesh is not followed",
-			d.Ref.Name, d.Mesh.Ref.Name, q.mesh.Ref.Name)
+		out.Verdict, out.Reason = Unknown, besideText(q, d)
 		return
 	case !reaches(q.mesh, d):
 		out.Verdict, out.Reason = Unreachable, q.unknownHost(d)
@@ -236,7 +235,7 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 	if answerEscaped(q, out, d) {
 		return
 	}
-	if by := q.takenByAddress(d, port); by != "" {
+	if by := takenByAddress(q, d, port); by != "" {
 		out.Verdict, out.Reason = Unknown, by
 		return
 	}
@@ -255,7 +254,7 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 		}
 		return
 	}
-	out.NotEvaluated = append(out.NotEvaluated, q.takenNames(d)...)
+	out.NotEvaluated = append(out.NotEvaluated, takenNames(q, d)...)
 	view, route := q.routeTo(d)
 	if view != nil {
 		out.Settings = viewSettings(d, view)

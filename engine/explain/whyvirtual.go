@@ -33,7 +33,7 @@ func (q *query) answerVirtualDestination(out *Why, v *snapshot.VirtualDestinatio
 		Host: v.Hostname, Mesh: q.mesh, Home: q.mesh.Namespace, Generated: true, Port: v.Port, Addresses: snapshot.AddressList(v.Address),
 		Traffic: trafficOf(nil, &discoveryv1.KubeServicePort{Port: v.Port, AppProtocol: v.Protocol}),
 	}
-	if by := q.takenAt(of); by != "" {
+	if by := takenAt(q, of); by != "" {
 		out.Verdict, out.Reason = Unknown, by
 		return
 	}

@@ -117,7 +117,7 @@ func (c *fieldContext) handWrittenIssues() []snapshot.Issue {
 		}
 		add(at, list)
 		if d := c.env.inv.Destinations[c.index]; d.Spec.Mesh != nil && at.Home == d.Spec.KubeService.Ref.Namespace && c.viewer.Cluster == d.Spec.KubeService.Ref.ClusterName {
-			add(at, c.env.takers(hand, d, &at.HostQuery)) // the address of a federated one is reported with its federation
+			add(at, takers(c.env, hand, d, &at.HostQuery)) // the address of a federated one is reported with its federation
 		}
 	}
 	for _, i := range c.configuredDestinations(connected) {
@@ -138,7 +138,7 @@ func (c *fieldContext) handWrittenIssues() []snapshot.Issue {
 
 // takers are the hand-written objects for other hosts that take connections of callers to a service, by the address of its host: the first
 // port of each.
-func (env *environment) takers(hand snapshot.ByHand, d *discoveryv1.Destination, of *snapshot.HostQuery) (out []snapshot.Intersection) {
+func takers(env *environment, hand snapshot.ByHand, d *discoveryv1.Destination, of *snapshot.HostQuery) (out []snapshot.Intersection) {
 	k := d.Spec.KubeService
 	asked := *of
 	if asked.Mesh.Cluster == k.Ref.ClusterName && !asked.Generated {

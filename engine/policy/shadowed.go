@@ -115,7 +115,7 @@ func (env *environment) shadowIssues(d *snapshot.DestinationPlan) []snapshot.Iss
 			continue
 		}
 		of := &snapshot.HostQuery{Host: d.Federation.Hostname, Mesh: mesh, Home: mesh.Namespace, Generated: true, Addresses: snapshot.AddressList(d.Federation.Address)}
-		for _, x := range env.takers(hand, d.Destination, of) {
+		for _, x := range takers(env, hand, d.Destination, of) {
 			issues = append(issues, handWrittenWarning(x).On(d.Federation.Origin.Ref, d.Ref))
 		}
 	}

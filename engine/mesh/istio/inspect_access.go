@@ -74,7 +74,7 @@ func (h *handWritten) Egress(of *snapshot.PodQuery) []snapshot.Intersection {
 		if !inRevision(of.Mesh, o) {
 			continue
 		}
-		by := h.sidecarRef(o)
+		by := sidecarRef(h.from, o)
 		want := o.Spec.GetWorkloadSelector().GetLabels()
 		if len(want) == 0 {
 			out = append(out, snapshot.Intersection{

@@ -60,7 +60,7 @@ func rangesIn(texts []string) (out []netip.Prefix) {
 func (h *handWritten) Takers(of *snapshot.HostQuery, callers *snapshot.PodQuery) (out []snapshot.Intersection) {
 	for _, entry := range h.addressed {
 		to := entry.seenBy(of.Mesh).among(of.Sources)
-		if !entry.ports[of.Port] || to.none() || slices.Equal(entry.hosts, []string{of.Host}) || callers != nil && !h.importsSome(&entry, of, callers) {
+		if !entry.ports[of.Port] || to.none() || slices.Equal(entry.hosts, []string{of.Host}) || callers != nil && !importsSome(h, &entry, of, callers) {
 			continue
 		}
 		for _, r := range entry.addresses {
@@ -98,7 +98,7 @@ func takes(r netip.Prefix, of *snapshot.HostQuery) string {
 }
 
 // importsSome reports whether the proxies of callers import one of the hosts of a ServiceEntry.
-func (h *handWritten) importsSome(entry *addressed, of *snapshot.HostQuery, callers *snapshot.PodQuery) bool {
+func importsSome(h *handWritten, entry *addressed, of *snapshot.HostQuery, callers *snapshot.PodQuery) bool {
 	return slices.ContainsFunc(entry.hosts, func(host string) bool {
 		_, hides := h.Hides(&snapshot.HostQuery{Host: host, Mesh: of.Mesh, Home: entry.ref.Namespace, Port: of.Port}, callers)
 		return !hides

@@ -21,7 +21,7 @@ func (h *handWritten) Hides(of *snapshot.HostQuery, caller *snapshot.PodQuery) (
 		o := h.sidecarOf(caller, labels)
 		if o != nil && !imports(o, caller.Namespace, of) {
 			return snapshot.Intersection{
-				Ref: h.sidecarRef(o), What: "does not import " + of.Host + " from namespace " + of.Home, Hint: "add " + of.Home + "/" + of.Host + " to its spec.egress.hosts",
+				Ref: sidecarRef(h.from, o), What: "does not import " + of.Host + " from namespace " + of.Home, Hint: "add " + of.Home + "/" + of.Host + " to its spec.egress.hosts",
 			}, true
 		}
 	}
@@ -36,9 +36,9 @@ func (h *handWritten) Unknowns(caller *snapshot.PodQuery) (snapshot.Unknowns, sn
 		switch p := outboundOf(o); {
 		case p == nil:
 		case p.EgressProxy != nil && p.Mode == networking.OutboundTrafficPolicy_ALLOW_ANY:
-			return snapshot.UnknownsElsewhere, h.sidecarRef(o), true
+			return snapshot.UnknownsElsewhere, sidecarRef(h.from, o), true
 		default:
-			return unknownsOf(p.Mode.String()), h.sidecarRef(o), true
+			return unknownsOf(p.Mode.String()), sidecarRef(h.from, o), true
 		}
 	}
 	return snapshot.UnknownsPassed, snapshot.Ref{}, false
@@ -59,7 +59,7 @@ func (h *handWritten) HidesAll(suffix string, mesh *snapshot.MeshPlan) (out []sn
 				continue
 			}
 			out = append(out, snapshot.Intersection{
-				Ref: h.sidecarRef(o), What: "imports no host of namespace " + mesh.Namespace + ": " + whose + " do not know the services of other clusters",
+				Ref: sidecarRef(h.from, o), What: "imports no host of namespace " + mesh.Namespace + ": " + whose + " do not know the services of other clusters",
 				Hint: "add " + mesh.Namespace + "/*." + suffix + " to its spec.egress.hosts",
 			})
 		}
@@ -76,8 +76,8 @@ func outboundOf(o *istionetworkingv1.Sidecar) *networking.OutboundTrafficPolicy 
 	return o.Spec.OutboundTrafficPolicy
 }
 
-func (h *handWritten) sidecarRef(o *istionetworkingv1.Sidecar) snapshot.Ref {
-	return snapshot.Ref{Kind: snapshot.Sidecar, Cluster: h.from.Name, Namespace: o.Namespace, Name: o.Name}
+func sidecarRef(c *snapshot.Cluster, o *istionetworkingv1.Sidecar) snapshot.Ref {
+	return snapshot.Ref{Kind: snapshot.Sidecar, Cluster: c.Name, Namespace: o.Namespace, Name: o.Name}
 }
 
 // isSuperseded reports whether an older Sidecar is for all pods of the namespace, too.

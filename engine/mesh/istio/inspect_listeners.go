@@ -25,7 +25,7 @@ func (h *handWritten) listeners(of *snapshot.PodQuery) (out []snapshot.Intersect
 		if o == nil {
 			continue
 		}
-		ref := h.sidecarRef(o)
+		ref := sidecarRef(h.from, o)
 		if what := listensText(o, of.Ports, of.Mesh.Undetected); what != "" && !slices.ContainsFunc(out, func(x snapshot.Intersection) bool { return x.Ref == ref }) {
 			out = append(out, snapshot.Intersection{Ref: ref, What: what})
 		}
@@ -83,7 +83,7 @@ func (h *handWritten) senders(of *snapshot.PodQuery) (out []snapshot.Intersectio
 			continue
 		}
 		at := slices.IndexFunc(o.Spec.Egress, isSender)
-		if ref := h.sidecarRef(o); at >= 0 && !slices.ContainsFunc(out, func(x snapshot.Intersection) bool { return x.Ref == ref }) {
+		if ref := sidecarRef(h.from, o); at >= 0 && !slices.ContainsFunc(out, func(x snapshot.Intersection) bool { return x.Ref == ref }) {
 			l := o.Spec.Egress[at]
 			where := cmp.Or(l.Bind, "127.0.0.1")
 			if port := l.GetPort().GetNumber(); port != 0 {
