@@ -15,6 +15,9 @@ func Services() schema.GroupVersionResource { return resource("", "v1", "service
 // Secrets of the core group.
 func Secrets() schema.GroupVersionResource { return resource("", "v1", "secrets") }
 
+// ServiceAccounts of the core group.
+func ServiceAccounts() schema.GroupVersionResource { return resource("", "v1", "serviceaccounts") }
+
 // Nodes of the core group.
 func Nodes() schema.GroupVersionResource { return resource("", "v1", "nodes") }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/meshctl/meshctl/demo/kube"
@@ -20,8 +21,9 @@ import (
 const (
 	// caSecret is mounted by istiod's pod template, if it exists.
 	caSecret = "cacerts"
-	// mountInterval is how soon a change arrives; a kubelet takes up to two minutes.
-	mountInterval = 300 * time.Millisecond
+	// mountAgain is when what failed is tried again, and mountLook is when is looked without a change: tokens have to be renewed.
+	mountAgain = 300 * time.Millisecond
+	mountLook  = 10 * time.Second
 )
 
 // Kubelet does for the process istiod what a kubelet does for the pod: it keeps the Secret
@@ -39,7 +41,10 @@ func (c *Cluster) Kubelet(ctx context.Context) error {
 	}
 	mount := &mount{dir: c.path(workDir(Istiod), "etc", caSecret)}
 	pod := ""
+	pods := client.Changed(ctx, istioNamespace, kube.Secrets(), kube.Pods())
+	accounts := client.Changed(ctx, metav1.NamespaceAll, kube.ServiceAccounts())
 	for {
+		pause := mountLook
 		err := c.keepIstiod(ctx, client, mount, &pod)
 		if err == nil {
 			err = tokens.keep(ctx)
@@ -47,10 +52,15 @@ func (c *Cluster) Kubelet(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil && !isTransient(err) {
 			return fmt.Errorf("cluster %s: %w", c.Name(), err)
 		}
+		if err != nil {
+			pause = mountAgain
+		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(mountInterval):
+		case <-pods:
+		case <-accounts:
+		case <-time.After(pause):
 		}
 	}
 }

@@ -27,8 +27,6 @@ const (
 	// kubelet.
 	tokenLife    = time.Hour
 	tokenRenewal = tokenLife / 5
-	// tokenInterval is between two looks at the account.
-	tokenInterval = time.Second
 )
 
 // AgentFiles are what the pod of the mesh's agent would have from its kubelet.
@@ -46,10 +44,9 @@ func (c *Cluster) AgentFiles() AgentFiles {
 type tokens struct {
 	cluster *Cluster
 	client  corev1.CoreV1Interface
-	// account is whose tokens they are; renew is when they are due, and look when to look for
-	// another account.
-	account     string
-	renew, look time.Time
+	// account is whose tokens they are, and renew is when they are due.
+	account string
+	renew   time.Time
 }
 
 func newTokens(c *Cluster) (*tokens, error) {
@@ -66,10 +63,6 @@ func newTokens(c *Cluster) (*tokens, error) {
 
 // keep writes tokens that are due.
 func (t *tokens) keep(ctx context.Context) error {
-	if time.Now().Before(t.look) {
-		return nil
-	}
-	t.look = time.Now().Add(tokenInterval)
 	list, err := t.client.ServiceAccounts(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
