@@ -3,69 +3,48 @@ package create
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/meshctl/meshctl/cmd/asktest"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
-	"github.com/meshctl/meshctl/engine/admission"
 	"github.com/meshctl/meshctl/wizards"
 	"github.com/meshctl/meshctl/wizards/wizardtest"
 )
 
-// checker is shared because it takes long to make one.
-var checker = admission.NewChecker()
-
-const bookinfo = "../../testdata/translate/bookinfo/in"
+const bookinfo = asktest.Bookinfo
 
 // wizard runs the command; script answers its questions.
 func wizard(t *testing.T, script *wizardtest.Script, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
-	streams, _, out, errs := cmdutil.TestStreams()
-	f := cmdutil.NewFactory(streams)
-	f.Now = func() time.Time { return time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) }
-	cmd := NewCmd(f, func(ctx context.Context, opts *Options) error {
-		opts.Checker, opts.Flags.Dir = checker, t.TempDir()
-		if script != nil {
-			opts.Prompter = script
-		}
-		return createRun(ctx, opts)
-	})
-	cmd.SetArgs(args)
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetOut(streams.Out)
-	err = cmd.ExecuteContext(t.Context())
-	return out.String(), errs.String(), err
-}
-
-// wrote checks that the command wrote its manifest; of an object that another one of the case makes
-// INVALID, too.
-func wrote(t *testing.T, err error, stderr string) {
-	t.Helper()
-	if !errors.Is(err, cmdutil.ErrFindings) {
-		require.NoError(t, err, stderr)
-	}
+	return asktest.Run(t, func(f *cmdutil.Factory) *cobra.Command {
+		return NewCmd(f, func(ctx context.Context, opts *Options) error {
+			opts.Checker, opts.Flags.Dir = asktest.Checker, t.TempDir()
+			if script != nil {
+				opts.Prompter = script
+			}
+			return createRun(ctx, opts)
+		})
+	}, args...)
 }
 
 // runEquivalent runs the command that a wizard printed and checks that it makes
 // the same manifest.
 func runEquivalent(t *testing.T, stderr string, manifest []byte) {
 	t.Helper()
-	_, command, found := strings.Cut(stderr, "Equivalent command:\n\n  meshctl create ")
-	require.True(t, found, stderr)
-	words := shellSplit(t, strings.TrimSpace(command))
+	words := asktest.Equivalent(t, stderr, "create")
 	for i, word := range words {
 		if word == "--save" {
 			words = append(words[:i], "--dry-run")
@@ -73,16 +52,8 @@ func runEquivalent(t *testing.T, stderr string, manifest []byte) {
 		}
 	}
 	stdout, errs, err := wizard(t, nil, words...)
-	wrote(t, err, errs)
+	asktest.Wrote(t, err, errs)
 	assert.Equal(t, string(manifest), stdout)
-}
-
-// shellSplit splits a command as a real shell does.
-func shellSplit(t *testing.T, command string) []string {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "sh", "-c", `printf '%s\0' `+command).Output()
-	require.NoError(t, err, command)
-	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 }
 
 func TestTrafficPolicyWizard(t *testing.T) {
@@ -422,7 +393,7 @@ func roundTrip(t *testing.T, form *wizards.Form, use string, spec map[string]any
 		got, err = wizards.YAML(object)
 		return err
 	})
-	cmd.SetArgs(shellSplit(t, command))
+	cmd.SetArgs(asktest.Split(t, command))
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	require.NoError(t, cmd.ExecuteContext(t.Context()), command)
 	assert.Equal(t, string(manifest), string(got), command)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/meshctl/meshctl/cmd/asktest"
 	"github.com/meshctl/meshctl/wizards/wizardtest"
 )
 
@@ -117,7 +118,7 @@ func TestEveryPath(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "it.yaml")
 			_, stderr, err := wizard(t, c.answers.saved(file).script(t), c.use, "--dir", c.from)
-			wrote(t, err, stderr)
+			asktest.Wrote(t, err, stderr)
 			manifest, err := os.ReadFile(file)
 			require.NoError(t, err)
 			assert.Contains(t, string(manifest), c.want)
@@ -152,7 +153,7 @@ func TestInterruptedAnywhere(t *testing.T) {
 			dir := t.TempDir()
 			file := filepath.Join(dir, "it.yaml")
 			_, stderr, err := wizard(t, all.saved(file).script(t), use, "--dir", bookinfo)
-			wrote(t, err, stderr)
+			asktest.Wrote(t, err, stderr)
 			want, err := os.ReadFile(file)
 			require.NoError(t, err)
 			for at := range all.saved(file) {
@@ -170,7 +171,7 @@ func TestInterruptedAnywhere(t *testing.T) {
 				// What to do with the manifest is asked again: it is not an answer about the policy.
 				rest := all.saved(file)[min(at, len(all)):]
 				_, stderr, err = wizard(t, rest.script(t), args...)
-				wrote(t, err, stderr)
+				asktest.Wrote(t, err, stderr)
 				got, err := os.ReadFile(file)
 				require.NoError(t, err)
 				assert.Equal(t, string(want), string(got), at)
@@ -211,7 +212,7 @@ func TestBackAnywhere(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "it.yaml")
 			_, stderr, err := wizard(t, all.saved(file).script(t), use, "--dir", bookinfo)
-			wrote(t, err, stderr)
+			asktest.Wrote(t, err, stderr)
 			want, err := os.ReadFile(file)
 			require.NoError(t, err)
 			all := all.saved(file)
@@ -222,7 +223,7 @@ func TestBackAnywhere(t *testing.T) {
 					step(script)
 				}
 				_, stderr, err := wizard(t, script, use, "--dir", bookinfo)
-				wrote(t, err, stderr)
+				asktest.Wrote(t, err, stderr)
 				got, err := os.ReadFile(file)
 				require.NoError(t, err)
 				assert.Equal(t, string(want), string(got), at)

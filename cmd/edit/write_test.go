@@ -11,11 +11,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/meshctl/meshctl/cmd/asktest"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/create"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -85,7 +85,7 @@ func patient(t *testing.T, script *wizardtest.Script) (*server, *Options, *snaps
 	read, err := cmdutil.ReadFolder(streams, bookinfo)
 	require.NoError(t, err)
 	o := &Options{Options: create.Options{
-		Streams: streams, Now: func() time.Time { return time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) }, Factory: f, Checker: checker,
+		Streams: streams, Now: asktest.Now, Factory: f, Checker: asktest.Checker,
 		Form: wizards.TrafficPolicy(), Name: "patient", MgmtNamespace: "gloo-mesh", Answers: wizards.Answers{}, Verb: "edit", Asks: script != nil,
 		Kube: cmdutil.KubeFlags{Kubeconfig: config},
 	}}
