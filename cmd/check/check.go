@@ -50,9 +50,10 @@ leads and has processed all edits, whether each cluster answers, accepts the
 credential and can be read and written, the meshes, the addresses of their
 gateways, roots and certificates, policies, and whether the clusters still have
 what was written there: if not, who changed it. Where the meshctl serve that
-leads counts what requests do, as for "meshctl top", services are named of whose
-requests in the last 15 minutes more than 5 % failed, and traffic shifts that
-are off their weights, and not by chance.
+leads counts what requests do, as for "meshctl top", services of whose requests
+a third or more fails are failures: in the last three minutes, and not by
+chance. Warnings are those of whose requests in the last 15 minutes more than
+5 % failed, and traffic shifts that are off their weights, and not by chance.
 
 Where meshctl serve can be asked, it says through which door the numbers of each
 cluster come in, and what is lost on the way; see meshctl top.

@@ -74,10 +74,18 @@ func WithEvidence(x *Index, e *Evidence) *Index {
 	}
 	s.shifts = seenShifts(&out)
 	out.issues = maps.Clone(x.issues)
-	for _, issue := range slices.Concat(failingIssues(&out), shiftIssues(&out)) {
-		out.issues[issue.Ref] = append(slices.Clip(out.issues[issue.Ref]), issue)
+	add := func(ref snapshot.Ref, issue *snapshot.Issue) {
+		out.issues[ref] = append(slices.Clip(out.issues[ref]), *issue)
+	}
+	for _, f := range failingIssues(&out) {
+		for _, ref := range append(f.by, f.Ref) {
+			add(ref, &f.Issue)
+		}
+	}
+	for _, issue := range shiftIssues(&out) {
+		add(issue.Ref, &issue)
 		if issue.Target != (snapshot.Ref{}) && issue.Target != issue.Ref {
-			out.issues[issue.Target] = append(slices.Clip(out.issues[issue.Target]), issue)
+			add(issue.Target, &issue)
 		}
 	}
 	return &out
@@ -94,35 +102,6 @@ func (s *sight) window() string {
 // failed are the requests of a row that were answered with 5xx, or not at all.
 func failed(row *traffic.Row) uint64 {
 	return row.Answers[snapshot.Answered5xx.String()] + row.Answers[snapshot.Unanswered.String()]
-}
-
-// failingIssues are about the services of which more requests fail than may. Each names the edge with the most of them.
-func failingIssues(x *Index) (out []snapshot.Issue) {
-	for _, ref := range sortedRefs(x.sight.called) {
-		row := x.sight.called[ref]
-		n := failed(row)
-		if row.Requests < fewestRequests || percent(n, row.Requests) <= mostFailures || !x.Has(ref) {
-			continue
-		}
-		var worst *traffic.Row
-		for _, edge := range x.sight.edgesTo[ref] {
-			if worst == nil || failed(edge) > failed(worst) {
-				worst = edge
-			}
-		}
-		from := ""
-		if worst != nil {
-			from = ", most of those of " + placed(worst.From) + edgeEnd(worst) + ": " + grouped(failed(worst)) + " of " + grouped(worst.Requests)
-		}
-		issue := snapshot.Warnf(snapshot.RequestsFail, "see which, and how: meshctl top edges --to "+x.source(ref)+"; why one goes where it does: meshctl why",
-			"%s of %s failed in the %s (%s)%s", grouped(n), counting(row.Requests, "request"), x.sight.window(), shareText(n, row.Requests), from)
-		issue.Ref = ref
-		if worst != nil && worst.From.Ref != (snapshot.Ref{}) {
-			issue.Cause = worst.From.Ref
-		}
-		out = append(out, issue)
-	}
-	return out
 }
 
 // edgeEnd is how an edge gets there, in parentheses; empty if that goes without saying.

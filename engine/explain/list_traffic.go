@@ -52,6 +52,10 @@ func Traffic(r *traffic.Report, by traffic.By) Table {
 		if o.To.Cluster != "" {
 			row.Clusters = []string{o.To.Cluster}
 		}
+		n := countFailing(o)
+		if severity, fails := n.severity(); fails {
+			row.Level = LevelOf(severity)
+		}
 		return row
 	})
 }

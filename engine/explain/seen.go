@@ -17,6 +17,8 @@ type Seen struct {
 	// Window is the time that the numbers are of, such as "last 15m".
 	Window string `json:"window"`
 	SeenCount
+	// Failing says, of a caller and a service, that a third or more of the last minutes' requests failed, and not by chance; else it is empty.
+	Failing string `json:"failing,omitempty"`
 	// Denied are the requests that the proxies of the pods refused by access policies.
 	Denied uint64 `json:"denied,omitempty"`
 	// Calls are who calls what. Those that are refused most come first.

@@ -270,6 +270,12 @@ func TestContradictions(t *testing.T) {
 			assert.Contains(t, notes, tt.note, name)
 		}
 	}
+	failing := func(good, bad uint64) string {
+		sent := enginetest.Sent{From: page.Name, To: toDetails.Name, Counts: map[snapshot.Measure]uint64{snapshot.Answered2xx: good, snapshot.Answered5xx: bad}}
+		return seeing(t, []enginetest.Sent{sent}).Why(page, toDetails, Request{}).answerText()
+	}
+	assert.Equal(t, []string{"ALLOWED", "ALLOWED", "ALLOWED, but 75% of its requests there fail: 180 of 240 in the last 3m", "ALLOWED, but 100% of its requests there fail: 22 of 22 in the last 13m"},
+		[]string{failing(1200, 0), failing(900, 300), failing(300, 900), failing(0, 30)})
 	unread := seeing(t, nil, "cluster-1").Why(page, toDetails, Request{})
 	assert.Contains(t, unread.seenText(), "no data: meshctl serve may not create pods/portforward")
 	assert.Equal(t, traffic.NoData, unread.Seen.State)

@@ -26,11 +26,17 @@ func (w *Why) addSeen(x *Index) {
 			places = append(places, t.Destination)
 		}
 	}
+	var counted []*traffic.Row
 	for _, edge := range s.edgesFrom[w.From] {
 		if edge.To.Ref != (snapshot.Ref{}) && slices.Contains(places, edge.To.Ref) {
 			w.Seen.add(edge)
 			w.Seen.State = traffic.HasNumbers
+			counted = append(counted, edge)
 		}
+	}
+	n := countFailing(counted...)
+	if severity, _ := n.severity(); severity == snapshot.Error {
+		w.Seen.Failing = shareText(n.late.failed, n.late.all) + " of its requests there fail: " + n.lateText(s)
 	}
 	if row := s.served[w.From]; w.Seen.State == traffic.NoTraffic && (row == nil || row.State == traffic.NoData) {
 		w.Seen.State, w.Seen.Why = traffic.NoData, "meshctl serve does not count its callers yet"

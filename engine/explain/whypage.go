@@ -37,8 +37,16 @@ func (w *Why) Page() Page {
 	return page
 }
 
-// answerText is never a bare verdict where something was not looked at that may decide otherwise.
+// answerText is never a bare verdict where something was not looked at that may decide otherwise, or where what is let in fails.
 func (w *Why) answerText() string {
+	text := w.verdictText()
+	if w.Seen != nil && (w.Verdict == Allowed || w.Verdict == Partly) {
+		text += prefixed(", but ", w.Seen.Failing)
+	}
+	return text
+}
+
+func (w *Why) verdictText() string {
 	p := w.Proxies
 	switch {
 	case p != nil && (!p.Agrees || w.Verdict != p.Verdict):

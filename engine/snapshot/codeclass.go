@@ -24,13 +24,13 @@ var codeClasses = map[CodeClass][]Code{
 	},
 	ClassRuntime: {
 		ClusterFrozen, MeshUnreadable, GatewayNotReady, TargetMissing, SubsetEmpty, NoEndpoints, WithdrawalHeld, SecretRefused, CredentialNotRenewed,
-		CertificateFailed, RootExpires, CertificateOverdue, ObjectUnreadable, StatusDiffers, WriteFailed, ClusterAwaited, ForeignObject, NotServed, Drifted, LogsMissing,
+		CertificateFailed, RootExpires, CertificateOverdue, ObjectUnreadable, StatusDiffers, WriteFailed, ClusterAwaited, ForeignObject, NotServed, Drifted, LogsMissing, RequestsFail,
 	},
 	ClassInformative: {
 		MeshVersionUnknown, ServiceWithoutMesh, ProxyMissing, AmbientClosed, WaypointUnusable, PortsDiffer, ControlPlaneIgnored, ControlPlaneMissing, NameCollision, GatewayIgnored,
 		NoLongerEnforced, HostsHidden, LimitsNothing, NamespaceKept, RuleShadowed, LastGoodInForce, RootsUnknown, GatewayOpen, AnotherPlane, ObjectsWait, ClusterLeaving, CallersUnidentified,
 		CallersPassBy, PathsNotNormalized, SourceNarrowed, TrustPending, TrustLeftOut, AgentSilent, RootProblem, FederationLarge, FailoverIncomplete, EndpointIgnored,
-		RequestsFail, ShiftOffWeights,
+		ShiftOffWeights,
 	},
 }
 

@@ -55,6 +55,9 @@ func (m Measure) String() string { return measureNames[m] }
 // Requests: the measure is of requests by the class of their answer.
 func (m Measure) Requests() bool { return m <= Unanswered }
 
+// Failed: the measure is of requests that were answered with 5xx, or not at all.
+func (m Measure) Failed() bool { return m == Answered5xx || m == Unanswered }
+
 // Failure: the measure is of failures by their reason.
 func (m Measure) Failure() bool {
 	return m >= TimedOut && m <= TLSFailed || m == NoCluster || m == NoRoute

@@ -80,6 +80,8 @@ type Row struct {
 	Doors []Door `json:"doors,omitempty"`
 	// Trend are the requests of each minute of the window, the oldest first; none where the window is shorter than one.
 	Trend []uint64 `json:"trend,omitempty"`
+	// FailedTrend are those of Trend that were answered with 5xx, or not at all; none where there are none.
+	FailedTrend []uint64 `json:"failedTrend,omitempty"`
 	Numbers
 }
 

@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"slices"
 	"time"
-
-	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 const (
@@ -233,16 +231,6 @@ func subtract(v *Values, measures []byte) {
 		v[measures[0]] -= value
 		measures = measures[n+1:]
 	}
-}
-
-// requestsOf are the requests of measures, which come first.
-func requestsOf(measures []byte) (sum uint64) {
-	for len(measures) > 0 && snapshot.Measure(measures[0]).Requests() {
-		value, n := binary.Uvarint(measures[1:])
-		sum += value
-		measures = measures[n+1:]
-	}
-	return sum
 }
 
 // ended is the id of the edge that has the numbers of an id.

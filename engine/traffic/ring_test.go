@@ -238,3 +238,28 @@ func TestTrend(t *testing.T) {
 		}
 	}
 }
+
+// TestFailedTrend: a trend says of each minute how many requests failed; without failures there is none of these.
+func TestFailedTrend(t *testing.T) {
+	t.Parallel()
+	ring := traffic.NewRing(start, 10)
+	for minute := range 3 {
+		at := start.Add(time.Duration(minute) * time.Minute)
+		ring.Add(at, edge(1, 1), &traffic.Values{snapshot.Answered2xx: 7, snapshot.Answered4xx: 1, snapshot.Answered5xx: uint64(minute), snapshot.Unanswered: 1, snapshot.Retried: 5})
+		ring.Add(at, edge(2, 1), &traffic.Values{snapshot.Answered5xx: 2})
+		ring.Add(at, edge(1, 2), requests(3))
+	}
+	report := ring.Report(start.Add(2*time.Minute+45*time.Second), &traffic.Context{State: &snapshot.State{Plan: &snapshot.Plan{}}, Survey: &traffic.Survey{}}, traffic.Query{By: traffic.ByAll, Window: 3 * time.Minute})
+	got := map[string][2][]uint64{}
+	for _, row := range report.Rows {
+		name := row.To.Ref.Name
+		if row.From != nil {
+			name = row.From.Ref.Name + " " + name
+		}
+		got[name] = [2][]uint64{row.Trend, row.FailedTrend}
+	}
+	assert.Equal(t, map[string][2][]uint64{
+		"to-1": {{11, 12, 13}, {3, 4, 5}}, "from-1 to-1": {{9, 10, 11}, {1, 2, 3}}, "from-2 to-1": {{2, 2, 2}, {2, 2, 2}},
+		"to-2": {{3, 3, 3}, nil}, "from-1 to-2": {{3, 3, 3}, nil},
+	}, got)
+}

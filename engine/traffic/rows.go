@@ -72,8 +72,8 @@ type rows struct {
 	peers   Peers
 	covered map[snapshot.Ref]*coverage
 	sums    map[Key]*Values
-	// trends are the requests of each minute; nil for a shorter window.
-	trends  map[Key][]uint64
+	// trends are those of edges; nil for a window of less than a minute.
+	trends  map[Key]trend
 	seconds float64
 	query   Query
 	planned map[snapshot.Ref]*snapshot.DestinationPlan
@@ -99,7 +99,7 @@ func (t *rows) edges() []Row {
 		}
 		out = append(out, Row{
 			From: &from, To: to, Port: key.Port, Subset: key.Subset, Via: t.via(key, from, to), State: HasNumbers, Doors: doors{key.Door}.list(),
-			Trend: t.trends[key], Numbers: numbersOf(v, t.seconds),
+			Trend: t.trends[key].requests, FailedTrend: t.trends[key].failures(), Numbers: numbersOf(v, t.seconds),
 		})
 	}
 	return out
@@ -121,7 +121,7 @@ func (t *rows) via(key Key, from, to Peer) string {
 
 // destinations are all that are called, or could be.
 func (t *rows) destinations() []Row {
-	byTo, through, trends := map[snapshot.Ref]*Values{}, map[snapshot.Ref]doors{}, map[snapshot.Ref][]uint64{}
+	byTo, through, trends := map[snapshot.Ref]*Values{}, map[snapshot.Ref]doors{}, map[snapshot.Ref]trend{}
 	for key, v := range t.sums {
 		if from := t.peers.Of(key.From); key.Serves() || !called(from, t.query.From) {
 			continue
@@ -131,7 +131,7 @@ func (t *rows) destinations() []Row {
 		}
 		byTo[key.To].Add(v)
 		through[key.To] = append(through[key.To], key.Door)
-		trends[key.To] = sum(trends[key.To], t.trends[key])
+		trends[key.To] = trends[key.To].plus(t.trends[key])
 	}
 	for d := range t.State.Plan.Destinations.All() {
 		if byTo[d.Ref] == nil {
@@ -149,7 +149,7 @@ func (t *rows) destinations() []Row {
 		if !t.wants(to) || !called(to, t.query.To) {
 			continue
 		}
-		row := Row{To: to, State: HasNumbers, Doors: through[ref].list(), Trend: trends[ref], Numbers: numbersOf(v, t.seconds)}
+		row := Row{To: to, State: HasNumbers, Doors: through[ref].list(), Trend: trends[ref].requests, FailedTrend: trends[ref].failures(), Numbers: numbersOf(v, t.seconds)}
 		if *v == (Values{}) {
 			row.State, row.Reason, row.Detail = t.callersOf(ref)
 		}
@@ -206,7 +206,7 @@ func (t *rows) seenFrom(ref snapshot.Ref) map[string]bool {
 
 // workloads are all, with the requests that they get.
 func (t *rows) workloads() []Row {
-	calls, gets, through, trends := map[snapshot.Ref]bool{}, map[snapshot.Ref]*Values{}, map[snapshot.Ref]doors{}, map[snapshot.Ref][]uint64{}
+	calls, gets, through, trends := map[snapshot.Ref]bool{}, map[snapshot.Ref]*Values{}, map[snapshot.Ref]doors{}, map[snapshot.Ref]trend{}
 	for key, v := range t.sums {
 		calls[key.From] = true
 		through[key.From] = append(through[key.From], key.Door)
@@ -218,7 +218,7 @@ func (t *rows) workloads() []Row {
 		}
 		gets[key.To].Add(v)
 		through[key.To] = append(through[key.To], key.Door)
-		trends[key.To] = sum(trends[key.To], t.trends[key])
+		trends[key.To] = trends[key.To].plus(t.trends[key])
 	}
 	var out []Row
 	for _, w := range t.State.Plan.Workloads {
@@ -228,7 +228,7 @@ func (t *rows) workloads() []Row {
 			continue
 		}
 		at, v := t.covered[ref], gets[ref]
-		row := Row{To: to, State: HasNumbers, Doors: through[ref].list(), Trend: trends[ref]}
+		row := Row{To: to, State: HasNumbers, Doors: through[ref].list(), Trend: trends[ref].requests, FailedTrend: trends[ref].failures()}
 		switch {
 		case v != nil:
 			row.Numbers = numbersOf(v, t.seconds)

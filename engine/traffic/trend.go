@@ -1,14 +1,22 @@
 package traffic
 
-import "time"
+import (
+	"encoding/binary"
+	"time"
 
-// trends are the requests of each whole minute of the last time, the oldest first, by edge.
-func (r *Ring) trends(now time.Time, length time.Duration) map[Key][]uint64 {
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// trend are the requests of each minute of a window, the oldest first, and those of them that failed. Nil slices stand for none at all.
+type trend struct{ requests, failed []uint64 }
+
+// trends are the requests of each whole minute of the last time, by edge.
+func (r *Ring) trends(now time.Time, length time.Duration) map[Key]trend {
 	const perMinute = int64(time.Minute / Point)
-	out := map[Key][]uint64{}
+	out := map[Key]trend{}
 	minutes := int64(min(length, Kept) / time.Minute)
 	first := numberOf(now) - minutes*perMinute + 1
-	byID := make([][]uint64, len(r.edges))
+	byID := make([]trend, len(r.edges))
 	for i := range r.points {
 		p := &r.points[i]
 		if p.number < first || p.number > numberOf(now) {
@@ -16,24 +24,44 @@ func (r *Ring) trends(now time.Time, length time.Duration) map[Key][]uint64 {
 		}
 		at := (p.number - first) / perMinute
 		p.each(func(id uint64, measures []byte) {
-			requests := requestsOf(measures)
+			requests, failed := requestsOf(measures)
 			if requests == 0 {
 				return
 			}
-			if byID[id] == nil {
+			if byID[id].requests == nil {
 				key := r.edgeOf(id).key
-				if out[key] == nil {
-					out[key] = make([]uint64, minutes)
+				if out[key].requests == nil {
+					both := make([]uint64, 2*minutes)
+					out[key] = trend{both[:minutes:minutes], both[minutes:]}
 				}
 				byID[id] = out[key]
 			}
-			byID[id][at] += requests
+			byID[id].requests[at] += requests
+			byID[id].failed[at] += failed
 		})
 	}
 	return out
 }
 
-// sum adds up two trends of the same length; the first one may be nil, and is changed otherwise.
+// requestsOf are the requests of measures, which come first, and those of them that failed.
+func requestsOf(measures []byte) (all, failed uint64) {
+	for len(measures) > 0 && snapshot.Measure(measures[0]).Requests() {
+		value, n := binary.Uvarint(measures[1:])
+		all += value
+		if snapshot.Measure(measures[0]).Failed() {
+			failed += value
+		}
+		measures = measures[n+1:]
+	}
+	return all, failed
+}
+
+// plus adds up two trends of the same length. The first one may be that of none, and is changed otherwise.
+func (t trend) plus(more trend) trend {
+	return trend{sum(t.requests, more.requests), sum(t.failed, more.failed)}
+}
+
+// sum adds up two series of the same length; the first one may be nil, and is changed otherwise.
 func sum(a, b []uint64) []uint64 {
 	if a == nil {
 		return append([]uint64(nil), b...)
@@ -42,4 +70,14 @@ func sum(a, b []uint64) []uint64 {
 		a[i] += n
 	}
 	return a
+}
+
+// failures are those of the minutes; nil if there are none.
+func (t trend) failures() []uint64 {
+	for _, n := range t.failed {
+		if n > 0 {
+			return t.failed
+		}
+	}
+	return nil
 }

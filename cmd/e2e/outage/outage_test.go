@@ -80,7 +80,7 @@ func TestOutages(t *testing.T) {
 			d.t = t
 			o.begin(d)
 			waittest.NoError(t, "requests get what they should in this outage", func() error { return o.requests(d.call()) })
-			d.says(filepath.Join("testdata", o.name+".txt"), d.asking(o.counted)...)
+			d.says(filepath.Join("testdata", o.name+".txt"), o.counted)
 			require.NoError(t, o.requests(d.call()), "after it was said")
 			o.repair(d)
 			d.well()
