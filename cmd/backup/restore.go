@@ -42,6 +42,9 @@ objects a new age, so they are created in the order of the former ones; where
 the order of names differs, that takes a second each. A request for another
 root that serve had not yet followed has to be made again.
 
+Agents keep their certificates, and come back by themselves once the address
+that they dial leads to the new serve: move the name, or the load balancer.
+
 It writes nothing while serve works in the namespace, or if something there is
 not as in the file: it says what. With --force, it replaces that. A run that
 was interrupted is finished by the next one; registrations come last, so that

@@ -3,6 +3,7 @@ package registration
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -256,11 +257,17 @@ func (r *restoration) notes() []string {
 	for _, s := range r.backup.LeftOut {
 		leftOut[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}] = s.Type
 	}
+	var relayed []string
 	for _, l := range r.lists(snapshot.KubernetesCluster) {
 		for _, o := range l.objects {
-			out = append(out, r.ofCluster(o, leftOut)...)
+			notes, byAgent := r.ofCluster(o, leftOut)
+			out = append(out, notes...)
+			if byAgent {
+				relayed = append(relayed, o.was.GetName())
+			}
 		}
 	}
+	out = append(out, ofAgents(relayed)...)
 	for _, l := range r.lists(snapshot.VirtualMesh) {
 		for _, o := range l.objects {
 			out = append(out, ofVirtualMesh(o, r.backup.Namespace, leftOut)...)
@@ -269,26 +276,43 @@ func (r *restoration) notes() []string {
 	return out
 }
 
-// ofCluster says how a cluster is reached again whose credential is not in the Backup, or leads nowhere from another cluster.
-func (r *restoration) ofCluster(o *restoredObject, leftOut map[types.NamespacedName]string) []string {
+// ofAgents says what the agents of clusters need to come back, whose records are in the Backup: they know the hub by its certificate, which is
+// restored, and dial the address that they have.
+func ofAgents(relayed []string) []string {
+	if len(relayed) == 0 {
+		return nil
+	}
+	slices.Sort(relayed)
+	names := strings.Join(relayed[:min(len(relayed), mostOccupied)], ", ")
+	if more := len(relayed) - mostOccupied; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return []string{fmt.Sprintf("%s reached through the agent (%s): start serve with `meshctl install --relay`, and have the address that the agents dial lead to it; "+
+		"they come back by themselves, with the certificates that they have. Only if that address cannot be kept: "+
+		"`meshctl cluster register NAME --relay --relay-server HOST:PORT --remote-context CONTEXT` for each", snapshot.Count(len(relayed), "cluster"), names)}
+}
+
+// ofCluster says how a cluster is reached again whose credential is not in the Backup, or leads nowhere from another cluster. ByAgent: it is
+// reached through its agent, whose record is in the Backup.
+func (r *restoration) ofCluster(o *restoredObject, leftOut map[types.NamespacedName]string) (notes []string, byAgent bool) {
 	name, namespace := o.was.GetName(), o.was.GetNamespace()
 	secret := secretNameOf(o.was)
 	if secret == "" {
 		if _, left := leftOut[types.NamespacedName{Namespace: namespace, Name: snapshot.RelayRecordPrefix + name}]; left {
 			return []string{fmt.Sprintf("cluster %s: what is known of its agent is not in the backup; register it again: "+
-				"`meshctl cluster register %s --relay --remote-context CONTEXT`, or `meshctl cluster invite %[2]s`", name, name)}
+				"`meshctl cluster register %s --relay --remote-context CONTEXT`, or `meshctl cluster invite %[2]s`", name, name)}, false
 		}
-		return nil
+		return nil, true
 	}
 	if _, left := leftOut[types.NamespacedName{Namespace: namespace, Name: secret}]; left {
 		return []string{fmt.Sprintf("cluster %s: its credential is not in the backup; until it is registered again, nothing is read or written there: "+
-			"`meshctl cluster register %s --remote-context CONTEXT`", name, name)}
+			"`meshctl cluster register %s --remote-context CONTEXT`", name, name)}, false
 	}
 	if o.was.GetAnnotations()[cluster.UIDAnnotation] == string(r.backup.ClusterUID) && r.backup.ClusterUID != r.server.uid {
 		return []string{fmt.Sprintf("cluster %s had the management plane: if it is reached at an address inside of it (%s), register it again: "+
-			"`meshctl cluster register %s --remote-context CONTEXT`", name, inClusterServer, name)}
+			"`meshctl cluster register %s --remote-context CONTEXT`", name, inClusterServer, name)}, false
 	}
-	return nil
+	return nil, false
 }
 
 // ofVirtualMesh says what becomes of a VirtualMesh whose root has no key in the Backup.
