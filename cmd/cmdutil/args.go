@@ -46,7 +46,8 @@ func Args(names ...string) cobra.PositionalArgs {
 
 // UnknownCommand is the error for a word that is not a command below parent. It
 // suggests a similar one, or that which other programs have under this name; help
-// topics count only if topics is true. More are other words that would do.
+// topics count only if topics is true. More are other words that would do. Where
+// nothing is similar, it names the commands that a group has.
 func UnknownCommand(parent *cobra.Command, word string, topics bool, more ...string) error {
 	known := slices.Clone(more)
 	meant := ""
@@ -61,8 +62,23 @@ func UnknownCommand(parent *cobra.Command, word string, topics bool, more ...str
 	text := fmt.Sprintf("unknown command %q for %q", word, parent.CommandPath())
 	if similar := cmp.Or(meant, snapshot.Nearest(word, known)); similar != "" {
 		text += fmt.Sprintf("; did you mean %q?", similar)
+	} else if names := commandsOf(parent); len(names) > 0 {
+		text += "; choose one of: " + strings.Join(names, ", ")
 	}
 	return &FlagError{Err: errors.New(text)}
+}
+
+// commandsOf are the commands of a group, in its order; none of the root, whose help groups them.
+func commandsOf(group *cobra.Command) (names []string) {
+	if !group.HasParent() {
+		return nil
+	}
+	for _, c := range group.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return names
 }
 
 // UnknownFlag adds a similar flag of the command to the error for a flag that it
@@ -89,13 +105,7 @@ func UnknownFlag(cmd *cobra.Command, err error) error {
 			return FlagErrorf("%w; did you mean --%s?", err, similar)
 		}
 	}
-	if cmd.HasAvailableSubCommands() && cmd.HasParent() {
-		var names []string
-		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() {
-				names = append(names, c.Name())
-			}
-		}
+	if names := commandsOf(cmd); len(names) > 0 {
 		return FlagErrorf("%w; first choose one of the commands: %s", err, strings.Join(names, ", "))
 	}
 	return &FlagError{Err: err}

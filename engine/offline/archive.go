@@ -44,7 +44,7 @@ func WriteArchive(w io.Writer, files map[string][]byte) error {
 func ReadArchive(data []byte) (*Snapshot, error) {
 	archive, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
-		return nil, fmt.Errorf("it is no archive of meshctl debug snapshot: %w", err)
+		return nil, fmt.Errorf("it is no archive of meshctl: %w", err)
 	}
 	for _, file := range archive.File {
 		if len(file.Name) > maxName {

@@ -78,7 +78,7 @@ func Archive(file string) (*Reading, error) {
 	}
 	read, err := offline.ReadArchive(data)
 	if err != nil {
-		return nil, &FormatError{fmt.Errorf("%s is a file; specify the folder that has a folder for each cluster, or a snapshot: %w", file, err)}
+		return nil, &FormatError{fmt.Errorf("%s is a file, and no snapshot: %w; specify the folder that has a folder for each cluster, or what `meshctl debug snapshot` wrote", file, err)}
 	}
 	reading := &Reading{Input: read.Input, Issues: read.Issues, Recorded: read.Recorded, Changes: read.Changes, index: explain.New}
 	if !read.Recorded.IsZero() {
