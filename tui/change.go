@@ -243,6 +243,11 @@ func (m *Model) receiveWritten(msg writtenMsg) tea.Cmd {
 		return nil
 	}
 	msg.page.ended = snapshot.Clean(msg.text)
+	if msg.draft.deletes() {
+		m.deleted = append(m.deleted, msg.draft)
+		m.deleted = m.deleted[max(0, len(m.deleted)-mostDeleted):]
+		msg.page.ended += "; @ shows what it was"
+	}
 	m.notify(msg.page.ended)
 	if m.top() == page(msg.page) {
 		m.closeReview()

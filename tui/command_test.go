@@ -48,3 +48,23 @@ func TestInterruptQuitsAtOnce(t *testing.T) {
 		assert.ErrorIs(t, m.Err(), ErrInterrupted, keys)
 	}
 }
+
+// TestDeletedIsKept: what was deleted is shown with the commands, as it was, the last one first, and without what terminals would obey.
+func TestDeletedIsKept(t *testing.T) {
+	t.Parallel()
+	m := start(t, load(t, "../testdata/translate/bookinfo/in"), NewTheme(NoColour), 100, 30)
+	for _, name := range []string{"first", "second"} {
+		draft := Draft{Ref: snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "gloo-mesh", Name: name}, Before: "kind: TrafficPolicy\nmetadata:\n  name: " + name + "\x1b[2J\n"}
+		m.Update(writtenMsg{page: newReview(&draft), draft: draft, text: draft.Ref.String() + " was deleted"})
+		assert.Contains(t, m.screen(), "TrafficPolicy gloo-mesh/"+name+" was deleted; @ shows what it was")
+	}
+	press(t, m, "@")
+	screen := m.screen()
+	assert.Regexp(t, `(?s)kubectl apply -f FILE makes it again.*TrafficPolicy gloo-mesh/second *\n.*name: second.*TrafficPolicy gloo-mesh/first *\n.*name: first`, screen)
+	assert.NotContains(t, screen, "\x1b[2J")
+	for range 2 * mostDeleted {
+		draft := Draft{Ref: snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "gloo-mesh", Name: "more"}, Before: "kind: TrafficPolicy\n"}
+		m.Update(writtenMsg{page: newReview(&draft), draft: draft})
+	}
+	assert.Len(t, m.deleted, mostDeleted)
+}

@@ -3,6 +3,8 @@ package tui
 import (
 	"slices"
 	"strings"
+
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // helpWords are what the list of keys does not say.
@@ -76,8 +78,11 @@ func helpRows(columns [][]string, wide int) []line {
 	}
 }
 
-// newLog lists the commands that show what was opened so far, the last one first.
-func newLog(commands []string) *readerPage {
+// mostDeleted bounds the deleted objects that are kept.
+const mostDeleted = 20
+
+// newLog lists the commands that show what was opened so far, the last one first, and what was deleted, as it was.
+func newLog(commands []string, deleted []Draft) *readerPage {
 	return &readerPage{name: "commands", heading: "Commands", content: func(width int) []line {
 		lines := []line{{text: "Commands that show what was opened; c copies the one under the cursor:"}, {}}
 		for _, command := range slices.Backward(commands) {
@@ -88,8 +93,26 @@ func newLog(commands []string) *readerPage {
 		if len(commands) == 0 {
 			lines = append(lines, line{text: "  None yet."})
 		}
-		return lines
+		return append(lines, deletedLines(deleted, width)...)
 	}}
+}
+
+// deletedLines are the manifests of what was deleted, the last one first.
+func deletedLines(deleted []Draft, width int) (lines []line) {
+	if len(deleted) == 0 {
+		return nil
+	}
+	lines = append(lines, line{})
+	for _, part := range wrap("What was deleted here, as it was: in a file, kubectl apply -f FILE makes it again.", width) {
+		lines = append(lines, line{text: part})
+	}
+	for _, draft := range slices.Backward(deleted) {
+		lines = append(lines, line{}, line{text: draft.Ref.String(), style: styleTitle})
+		for part := range strings.Lines(draft.Before) {
+			lines = append(lines, line{text: "  " + snapshot.Clean(strings.TrimSuffix(part, "\n"))})
+		}
+	}
+	return lines
 }
 
 // commandLines breaks a command between words so that a shell reads it as one: each line but the

@@ -229,7 +229,7 @@ func (m *Model) copyCommand() tea.Cmd {
 		m.notify(copied + text)
 		return tea.SetClipboard(text)
 	}
-	return tea.Batch(tea.SetClipboard(text), m.push(newLog([]string{text})))
+	return tea.Batch(tea.SetClipboard(text), m.push(newLog([]string{text}, nil)))
 }
 
 // copied stands before a command in the clipboard. Terminals that may not write it (OSC 52) show

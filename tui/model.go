@@ -37,7 +37,9 @@ type Model struct {
 	commands []string
 	flash    flash
 	log      []string
-	err      error
+	// deleted are the last objects that were deleted here.
+	deleted []Draft
+	err     error
 }
 
 // flash is a message that disappears.
@@ -223,7 +225,7 @@ func (m *Model) perform(v verb) tea.Cmd {
 	case verbHelp:
 		return m.push(newHelp())
 	case verbLog:
-		return m.push(newLog(m.log))
+		return m.push(newLog(m.log, m.deleted))
 	case verbOlder, verbNewer:
 		return m.goHistory(v)
 	case verbNextPage, verbPreviousPage:
