@@ -18,6 +18,8 @@ type auditor struct {
 	// without is what was last made of a list of AccessPolicies, and meshes of one of VirtualMeshes.
 	accessFrom, without []*networkingv1.AccessPolicy
 	meshesFrom, meshes  []*networkingv1.VirtualMesh
+	// trials are what was last tried, by their keys.
+	trials map[string]*snapshot.TrialPlan
 }
 
 // split returns what an input has in force, and what it would have if all that is audited was enforced; nil if nothing is audited.
@@ -100,5 +102,6 @@ func (a *auditor) plan(audited *snapshot.Input, discovered []*snapshot.Discovere
 		merged.Policies = slices.Insert(merged.Policies, at, with)
 	}
 	a.policies = policies
+	merged.Trials = a.try(inForce, would)
 	return would, &merged
 }

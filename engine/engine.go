@@ -28,6 +28,8 @@
 //   - foreign.go: those whose place is taken by what users wrote
 //
 //   - audit.go: what would be if all that is audited was enforced
+//
+//   - trials.go: what of it proxies try, to count it
 package engine
 
 import (

@@ -18,6 +18,7 @@ type partCache struct {
 	passages     parts[*snapshot.PassagePlan]
 	workloads    parts[*discoveryv1.Workload]
 	sidecars     parts[*snapshot.SidecarPlan]
+	trials       parts[*snapshot.TrialPlan]
 	virtuals     parts[*snapshot.VirtualDestinationPlan]
 	all          snapshot.List[*snapshot.Part]
 }
@@ -36,7 +37,8 @@ func (c *parts[P]) update(plans snapshot.List[P], key func(P) string, objects fu
 }
 
 // render makes the parts of a plan: one for each destination, external service,
-// mesh (and its filters), gateway, Sidecar, VirtualDestination and workload.
+// mesh (and its filters), gateway, Sidecar, trial, VirtualDestination and
+// workload.
 func (c *partCache) render(namespace string, plan *snapshot.Plan) snapshot.List[*snapshot.Part] {
 	changed := c.destinations.update(plan.Destinations,
 		func(p *snapshot.DestinationPlan) string { return "destination/" + p.Ref.Name },
@@ -73,6 +75,11 @@ func (c *partCache) render(namespace string, plan *snapshot.Plan) snapshot.List[
 		func(p *snapshot.SidecarPlan, _ *snapshot.Part) []*snapshot.Object {
 			return c.rendererOf(p.Mesh).Sidecar(p, namespace)
 		}) || changed
+	changed = c.trials.update(snapshot.ListOf(plan.Trials),
+		func(p *snapshot.TrialPlan) string { return "trial/" + p.Key() },
+		func(p *snapshot.TrialPlan, _ *snapshot.Part) []*snapshot.Object {
+			return c.rendererOf(p.Mesh).Trial(p, namespace)
+		}) || changed
 	changed = c.virtuals.update(snapshot.ListOf(plan.VirtualDestinations),
 		func(p *snapshot.VirtualDestinationPlan) string {
 			return "virtualdestination/" + p.Ref.Namespace + "," + p.Ref.Name
@@ -87,7 +94,7 @@ func (c *partCache) render(namespace string, plan *snapshot.Plan) snapshot.List[
 		}) || changed
 	if changed {
 		c.all = snapshot.Concat(c.destinations.Values, c.externals.Values, c.filters.Values, c.meshes.Values, c.passages.Values,
-			c.sidecars.Values, c.virtuals.Values, c.workloads.Values)
+			c.sidecars.Values, c.trials.Values, c.virtuals.Values, c.workloads.Values)
 	}
 	return c.all
 }

@@ -43,7 +43,8 @@ func TestGoldenSeen(t *testing.T) {
 	assert.NotContains(t, without, "Seen", "who names no server gets no words about one")
 }
 
-// TestGoldenAudited: what is audited says how many requests it would have refused, and whose.
+// TestGoldenAudited: what is audited says how many requests it would have refused, and whose: as the proxies of the pods count it that are
+// called, which know of each request, or else as those of callers do.
 func TestGoldenAudited(t *testing.T) {
 	t.Parallel()
 	sent := func(from, to string, n uint64) enginetest.Sent {
@@ -53,6 +54,12 @@ func TestGoldenAudited(t *testing.T) {
 	all := []enginetest.Sent{
 		sent(web, "cart-shop-cluster-1", 212), sent(cart, "cart-shop-cluster-1", 9189), sent(web, "orders-till-cluster-1", 40), sent(cart, "cache-shop-cluster-1", 1000),
 	}
+	tried := func(workload string, letIn, refused, denied uint64) enginetest.Sent {
+		return enginetest.Sent{To: workload, Counts: map[snapshot.Measure]uint64{
+			snapshot.Answered2xx: letIn + refused, snapshot.ShadowLetIn: letIn, snapshot.ShadowRefused: refused, snapshot.Refused: denied,
+		}}
+	}
+	const cache = "cache-v1-shop-cluster-1-statefulset"
 	for name, c := range map[string]struct {
 		folder string
 		sent   []enginetest.Sent
@@ -63,7 +70,13 @@ func TestGoldenAudited(t *testing.T) {
 		"denied":   {"audit", all, nil, []string{"accesspolicy", "orders-not-for-web"}},
 		"allowed":  {"audit", all, nil, []string{"accesspolicy", "cart-for-shop"}},
 		"global":   {"audit-global", append(all, sent(orders, "cache-shop-cluster-1", 3)), nil, []string{"virtualmesh", "virtual-mesh"}},
-		"unread":   {"audit", nil, []string{"cluster-1"}, []string{"accesspolicy", "cart-for-shop"}},
+		// The proxies of cache know the methods; none of cart has counted.
+		"tried-narrowed": {"audit", append(all, tried(cache, 930, 70, 0)), nil, []string{"accesspolicy", "cache-read-only"}},
+		"tried-closed":   {"audit", append(all, tried(cart, 9189, 230, 0)), nil, []string{"accesspolicy", "cart-for-shop"}},
+		"tried-denied":   {"audit", append(all, tried(orders, 0, 41, 0)), nil, []string{"accesspolicy", "orders-not-for-web"}},
+		"tried-at-most":  {"audit", append(all, tried(orders, 0, 41, 5)), nil, []string{"accesspolicy", "orders-not-for-web"}},
+		"tried-global":   {"audit-global", append(all, tried(cache, 0, 1000, 0), tried(cart, 9401, 0, 0)), nil, []string{"virtualmesh", "virtual-mesh"}},
+		"unread":         {"audit", nil, []string{"cluster-1"}, []string{"accesspolicy", "cart-for-shop"}},
 	} {
 		folder := "../../testdata/translate/" + c.folder + "/in"
 		url := seentest.Serve(t, folder, c.sent, c.unread...)

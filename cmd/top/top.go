@@ -38,9 +38,10 @@ const long = `Shows what requests do, as the proxies of the callers count it: ra
 that succeeds (is answered with less than 500, and not refused with 403),
 latencies, retries, failures, and the requests of each minute as a trend; what
 fails most comes first. A refusal may be that of an AccessPolicy, or of the
-application: workloads count those of policies, as denied. Workloads are shown
-with the requests that they get, edges with who calls what, in which subset, and
-how it gets there.
+application: workloads count those of policies, as denied, and, as audited, what
+policies would refuse that are audited. Workloads are shown with the requests
+that they get, edges with who calls what, in which subset, and how it gets
+there.
 
 Something has numbers, or no traffic: its proxies were read, and counted
 nothing; or no data, with the reason: then nothing is known. The words go to the

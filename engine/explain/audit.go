@@ -21,16 +21,28 @@ type Audit struct {
 	Seen *AuditSeen `json:"seen,omitempty"`
 }
 
-// AuditSeen are requests that were answered lately, and would have been refused: those of callers that would not be let in at all. Of
-// callers that could ask for less, it is not known which requests those are.
+// AuditSeen are requests that were answered lately, and would have been refused. The proxies of services try each request, where they can;
+// of other services, what callers sent counts: requests of those that would not be let in at all. Of callers that could ask for less, it is
+// not known then which requests those are.
 type AuditSeen struct {
 	Window string `json:"window"`
-	// Refused are those requests, by Callers workloads, of all Requests to the services; Calls has them by caller and service.
-	Refused  uint64     `json:"refused"`
-	Callers  int        `json:"callers"`
-	Requests uint64     `json:"requests"`
-	Calls    []SeenCall `json:"calls"`
-	// Narrowed are the requests to services of which callers could ask for less: some of them would have been refused, too.
+	// Refused are those requests, of all Requests to the services; AtMost: proxies that try both who is let in and who is denied, or that refuse
+	// some requests now, may have counted some of them twice, or beside what is refused.
+	Refused  uint64 `json:"refused"`
+	AtMost   bool   `json:"atMost,omitempty"`
+	Requests uint64 `json:"requests"`
+	// Services is of how many services some requests would be refused, or may be. Tried is of how many of them the proxies tried the requests;
+	// TriedRefused and TriedRequests are what of Refused and Requests they counted.
+	Tried         int    `json:"tried"`
+	Services      int    `json:"services"`
+	TriedRefused  uint64 `json:"triedRefused,omitempty"`
+	TriedRequests uint64 `json:"triedRequests,omitempty"`
+	// Calls are what callers sent that would not be let in at all, by caller and service, and Callers how many of them there are. All of it is
+	// in Refused.
+	Callers int        `json:"callers"`
+	Calls   []SeenCall `json:"calls"`
+	// Narrowed are the requests to services of which callers could ask for less, and whose proxies try nothing: some of them would have been
+	// refused, too.
 	Narrowed uint64 `json:"narrowed,omitempty"`
 	// Uncounted is how many workloads would be refused of whose requests nothing is known. Unknown says why nothing is known at all; empty if
 	// something is.
@@ -81,20 +93,37 @@ func auditSeen(x *Index, services, narrowed []snapshot.Ref, effects []Effect) *A
 	if x.sight == nil {
 		return nil
 	}
-	out := &AuditSeen{Window: x.sight.window(), Calls: []SeenCall{}, Requests: x.sight.requestsTo(services), Narrowed: x.sight.requestsTo(narrowed)}
+	out := &AuditSeen{Window: x.sight.window(), Calls: []SeenCall{}}
 	if x.sight.Report == nil {
 		out.Unknown = x.sight.Unknown
-	} else if lost := plannedSeen(x, effects); lost != nil {
-		out.Refused, out.Callers, out.Calls, out.Uncounted = lost.Requests, lost.Callers, lost.Sent, lost.Uncounted
+		return out
+	}
+	tried := countTried(x, services, effects)
+	out.Services = tried.changed
+	untried := func(ref snapshot.Ref) bool { return !tried.services[ref] }
+	out.Tried, out.TriedRefused, out.TriedRequests, out.AtMost = len(tried.services), tried.refused, tried.requests, tried.most
+	out.Refused, out.Requests = tried.refused, tried.requests+x.sight.requestsTo(services, untried)
+	out.Narrowed = x.sight.requestsTo(narrowed, untried)
+	lost := plannedSeen(x, effects)
+	if lost == nil {
+		return out
+	}
+	out.Callers, out.Calls, out.Uncounted = lost.Callers, lost.Sent, lost.Uncounted
+	for i := range lost.Sent {
+		if call := &lost.Sent[i]; untried(call.To) {
+			out.Refused += call.Requests
+		}
 	}
 	return out
 }
 
-// requestsTo are all requests that were counted to services.
-func (s *sight) requestsTo(services []snapshot.Ref) (n uint64) {
+// requestsTo are all requests that callers sent to some of the services.
+func (s *sight) requestsTo(services []snapshot.Ref, some func(snapshot.Ref) bool) (n uint64) {
 	for _, ref := range services {
 		for _, edge := range s.edgesTo[ref] {
-			n += edge.Requests
+			if some(ref) {
+				n += edge.Requests
+			}
 		}
 	}
 	return n
@@ -105,17 +134,30 @@ func (s *AuditSeen) Text() string {
 	switch {
 	case s.Unknown != "":
 		return "Which requests it would have refused is not known: " + s.Unknown + "."
-	case s.Refused == 0 && s.Uncounted > 0:
+	case s.Refused == 0 && s.Uncounted > 0 && s.Tried == 0:
 		return "In the " + s.Window + ", it would have refused no request that was counted; of " + snapshot.Count(s.Uncounted, "caller") + " nothing is known."
 	}
-	text := fmt.Sprintf("In the %s, it would have refused %s of %s", s.Window, grouped(s.Refused), counting(s.Requests, "request"))
-	if s.Callers > 0 {
+	most := ""
+	if s.AtMost {
+		most = "at most "
+	}
+	text := fmt.Sprintf("In the %s, it would have refused %s%s of %s", s.Window, most, grouped(s.Refused), counting(s.Requests, "request"))
+	switch {
+	case s.Tried == 0 && s.Callers > 0:
 		text += ", of " + snapshot.Count(s.Callers, "caller")
+	case s.Tried > 0 && s.Tried == s.Services:
+		text += ", as the proxies of the pods that were called count"
+	case s.Tried > 0:
+		text += fmt.Sprintf(": %s of %s as the proxies of the pods that were called count, which is known of %d of %s, and else as those of callers do",
+			grouped(s.TriedRefused), grouped(s.TriedRequests), s.Tried, snapshot.Count(s.Services, "service"))
+	}
+	if s.Tried > 0 && s.Callers > 0 {
+		text += "; " + snapshot.Count(s.Callers, "caller") + " would not be let in at all"
 	}
 	if s.Narrowed > 0 {
 		text += fmt.Sprintf("; and some of the %s to services of which callers could ask for less", counting(s.Narrowed, "request"))
 	}
-	if s.Uncounted > 0 {
+	if s.Uncounted > 0 && s.Tried < s.Services {
 		text += "; of " + snapshot.Count(s.Uncounted, "other caller") + " nothing is known"
 	}
 	return text + "."
@@ -180,7 +222,7 @@ func (s *AuditSeen) sections() []Section {
 	if len(s.Calls) == 0 {
 		return []Section{out}
 	}
-	calls := Section{Title: "Requests that would have been refused", Header: []string{"CALLER", "TO", "REQUESTS"}}
+	calls := Section{Title: "Callers that would not be let in at all", Header: []string{"CALLER", "TO", "REQUESTS"}}
 	for i := range s.Calls {
 		calls.Rows = append(calls.Rows, []string{s.Calls[i].From.Name, s.Calls[i].To.Name, grouped(s.Calls[i].Requests)})
 	}

@@ -44,6 +44,9 @@ func Traffic(r *traffic.Report, by traffic.By) Table {
 	)
 	if by == traffic.ByWorkload {
 		columns = append(columns, number("DENIED", 2, func(o *traffic.Row) string { return some(int(o.Denied)) }))
+		if slices.ContainsFunc(r.Rows, func(o traffic.Row) bool { return o.ShadowDenied > 0 }) {
+			columns = append(columns, number("AUDITED", 2, func(o *traffic.Row) string { return some(int(o.ShadowDenied)) }))
+		}
 	}
 	columns = append(columns, text(failuresTitle, 2, failuresText), text(trendTitle, 3, func(o *traffic.Row) string { return trendText(o.Trend) }), text("DOOR", 6, doorsText))
 	const empty = "Nothing was counted."

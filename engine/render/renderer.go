@@ -12,13 +12,14 @@ import "github.com/meshctl/meshctl/engine/snapshot"
 type Renderer interface {
 	// Dialect declares what the kind of mesh supports.
 	Dialect() *snapshot.Dialect
-	// Destination, Mesh, Passage, Filters and Sidecar are called with plans of the
-	// renderer's own kind of mesh only.
+	// Destination, Mesh, Passage, Filters, Sidecar and Trial are called with plans
+	// of the renderer's own kind of mesh only.
 	Destination(plan *snapshot.DestinationPlan, namespace string) []*snapshot.Object
 	Mesh(plan *snapshot.MeshPlan, namespace string) []*snapshot.Object
 	Passage(plan *snapshot.PassagePlan, namespace string) []*snapshot.Object
 	Filters(plan *snapshot.FilterPlan, namespace string) []*snapshot.Object
 	Sidecar(plan *snapshot.SidecarPlan, namespace string) []*snapshot.Object
+	Trial(plan *snapshot.TrialPlan, namespace string) []*snapshot.Object
 	// External and VirtualDestination are called with every plan: one plan may be
 	// about meshes of several kinds, of which the renderer takes its own.
 	External(plan *snapshot.ExternalPlan, namespace string) []*snapshot.Object
@@ -45,6 +46,9 @@ func (Nothing) Filters(*snapshot.FilterPlan, string) []*snapshot.Object { return
 
 // Sidecar is part of Renderer.
 func (Nothing) Sidecar(*snapshot.SidecarPlan, string) []*snapshot.Object { return nil }
+
+// Trial is part of Renderer.
+func (Nothing) Trial(*snapshot.TrialPlan, string) []*snapshot.Object { return nil }
 
 // External is part of Renderer.
 func (Nothing) External(*snapshot.ExternalPlan, string) []*snapshot.Object { return nil }

@@ -25,6 +25,8 @@ type ByHand interface {
 	Takers(of *HostQuery, callers *PodQuery) []Intersection
 	// Access are those that also say who may call the pods of a service of a mesh.
 	Access(service *discoveryv1.KubeService, mesh *MeshPlan) []Intersection
+	// Tries reports whether the pods of a service of a mesh also try what users wrote, and count it beside a TrialPlan.
+	Tries(service *discoveryv1.KubeService, mesh *MeshPlan) bool
 	// Egress are those that also say what workloads of a namespace may call, of which the query has the labels of the pods of each.
 	Egress(of *PodQuery) []Intersection
 	// Hides is an object because of which the proxies of callers do not know a host; false if there is none.

@@ -40,13 +40,16 @@ const (
 	Forbidden
 	// Handshakes are those of TLS with the destination that were completed, one for each connection that is encrypted.
 	Handshakes
+	// ShadowLetIn are requests that policies would let in that only observe. A proxy that observes who is let in and who is denied counts a
+	// request for each.
+	ShadowLetIn
 	// Latency is no counter but a histogram of the time until the answer, in milliseconds. It is the last measure.
 	Latency
 )
 
 var measureNames = [...]string{
 	"1xx", "2xx", "3xx", "4xx", "5xx", "none", "retries", "timeout", "reset", "overflow", "connect", "no_healthy", "tls",
-	"connections", "sent_bytes", "received_bytes", "allowed", "denied", "shadow_denied", "no_cluster", "no_route", "403", "handshakes", "latency",
+	"connections", "sent_bytes", "received_bytes", "allowed", "denied", "shadow_denied", "no_cluster", "no_route", "403", "handshakes", "shadow_allowed", "latency",
 }
 
 // String is the name of the measure in JSON and metrics, such as "2xx".

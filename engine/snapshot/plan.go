@@ -60,6 +60,8 @@ type Plan struct {
 	Warnings []Issue
 	// Passages are what gateways pass on, ascending by the Destination of the gateway.
 	Passages []*PassagePlan
+	// Trials are what proxies try because it is audited, ascending by Key.
+	Trials []*TrialPlan
 }
 
 // PassagePlan says to which hosts a gateway passes connections on that it does not read: those

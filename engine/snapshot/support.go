@@ -167,6 +167,9 @@ type Dialect struct {
 	// SPIFFE: proxies have certificates with SPIFFE identities, and check those of
 	// callers against the trust domains that their mesh accepts.
 	SPIFFE bool
+	// Tries reports whether the proxies of a service, or with nil all of a mesh, can try who would be refused (see TrialPlan); nil if they
+	// never can.
+	Tries func(mesh *MeshPlan, service *discoveryv1.KubeService) bool
 	// Principal is the name in the certificates of a service account's pods.
 	Principal func(trustDomain, namespace, account string) string
 	// CA is where control planes of the kind have what they sign with; nil if that cannot be exchanged.

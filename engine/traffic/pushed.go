@@ -202,14 +202,22 @@ func (s *sample) ofCluster(text string) bool {
 
 // httpStats are what listeners count, by the ends of names.
 var httpStats = map[string]string{
-	".no_cluster": "no_cluster", ".no_route": "no_route", ".rbac.allowed": "rbac_allowed", ".rbac.denied": "rbac_denied", "shadow_denied": "rbac_shadow_denied",
+	".no_cluster": "no_cluster", ".no_route": "no_route", ".rbac.allowed": "rbac_allowed", ".rbac.denied": "rbac_denied",
+	".shadow_allowed": "rbac_shadow_allowed", ".shadow_denied": "rbac_shadow_denied",
 }
+
+// dryRun is how what is only observed begins, behind the name of a listener (pilot/pkg/security/authz/model).
+const dryRun = "istio_dry_run_"
 
 // ofHTTP takes a name apart, which begins with that of the listener.
 func (s *sample) ofHTTP(text string) bool {
 	for end, name := range httpStats {
-		prefix, is := strings.CutSuffix(text, end)
-		if prefix, _, _ = strings.Cut(prefix, ".rbac."); is && prefix != "" && prefix != "admin" && prefix != "agent" && prefix != "stats" {
+		rest, is := strings.CutSuffix(text, end)
+		prefix, of, _ := strings.Cut(rest, ".rbac.")
+		if of != "" && !strings.HasPrefix(of, dryRun) {
+			continue // what is asked of an external authorizer
+		}
+		if is && prefix != "" && prefix != "admin" && prefix != "agent" && prefix != "stats" {
 			s.name, s.labels = ofHTTP+name, append(s.labels, labelOf{"http_conn_manager_prefix", prefix})
 			return true
 		}

@@ -48,8 +48,10 @@ func TestPushed(t *testing.T) {
 		"listeners": {
 			[]message{{1, []traffic.Metric{
 				count("http.outbound_0.0.0.0_80.no_route", 1), count("http.admin.no_route", 50), count("http.inbound_0.0.0.0_80;.rbac.denied", 2), count("http.inbound_0.0.0.0_80;.rbac.policy.x.denied", 2),
+				count("http.inbound_0.0.0.0_80;.rbac.istio_dry_run_deny_.shadow_denied", 3), count("http.inbound_0.0.0.0_80;.rbac.istio_dry_run_deny_.shadow_allowed", 4),
+				count("http.inbound_0.0.0.0_80;.rbac.istio_ext_authz_.shadow_denied", 60),
 			}}},
-			[]map[string]string{{"serves": "denied 2, no_route 1"}},
+			[]map[string]string{{"serves": "denied 2, shadow_denied 3, no_route 1, shadow_allowed 4"}},
 		},
 		"labels, if it has them": {
 			[]message{{1, []traffic.Metric{

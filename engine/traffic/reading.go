@@ -197,6 +197,8 @@ func (r *Reading) takeHTTP(family string, s *sample) {
 		r.both[snapshot.Refused] += n
 	case family == "rbac" && shadow == "denied", family == "rbac_shadow_denied":
 		r.both[snapshot.ShadowRefused] += n
+	case family == "rbac" && shadow == "allowed", family == "rbac_shadow_allowed":
+		r.both[snapshot.ShadowLetIn] += n
 	}
 }
 

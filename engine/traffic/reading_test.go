@@ -121,6 +121,8 @@ envoy_cluster_upstream_rq{cluster_name="inbound|9080||",response_code_class="2xx
 envoy_http_rbac{authz_enforce_result="allowed",http_conn_manager_prefix="inbound_0.0.0.0_9080"} 12
 envoy_http_rbac{authz_enforce_result="denied",http_conn_manager_prefix="inbound_0.0.0.0_9080"} 3
 envoy_http_rbac{authz_dry_run_action="deny",authz_dry_run_result="denied",http_conn_manager_prefix="inbound_0.0.0.0_9080"} 2
+envoy_http_rbac{authz_dry_run_action="allow",authz_dry_run_result="allowed",http_conn_manager_prefix="inbound_0.0.0.0_9080"} 5
+envoy_http_rbac_istio_ext_authz_{authz_dry_run_result="denied",http_conn_manager_prefix="inbound_0.0.0.0_9080"} 7
 envoy_http_no_route{http_conn_manager_prefix="outbound_0.0.0.0_9080"} 9
 envoy_http_stats_no_route{} 100
 envoy_cluster_upstream_rq{cluster_name="xds-grpc",response_code_class="2xx"} 1
@@ -128,7 +130,7 @@ envoy_cluster_upstream_cx_total{cluster_name="outbound_.9080_._.cart.shop.svc.cl
 envoy_cluster_upstream_cx_total{cluster_name="PassthroughCluster"} 2
 `, map[string]string{
 			"cart.shop.svc.cluster.local:9080 v1": "2xx 35, 4xx 6, 5xx 4, retries 7, timeout 2, reset 3, overflow 4, connect 5, no_healthy 6, tls 8, 403 5, <=1ms 2, <=10ms 28, more 9",
-			"serves":                              "2xx 12, allowed 12, denied 3, shadow_denied 2, no_route 9",
+			"serves":                              "2xx 12, allowed 12, denied 3, shadow_denied 2, no_route 9, shadow_allowed 5",
 			":0 ":                                 "connections 2",
 		}},
 		"Envoy's own tags": {`envoy_cluster_upstream_rq_xx{envoy_response_code_class="2",envoy_cluster_name="outbound|80||a.b.svc.cluster.local;"} 3 1800000000000

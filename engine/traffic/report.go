@@ -111,16 +111,19 @@ type Numbers struct {
 	// Handshakes are those of TLS that were completed, one for each connection that is encrypted; 0 may also be that the proxies do not count
 	// them.
 	Handshakes uint64 `json:"handshakes,omitempty"`
-	// Allowed, Denied and ShadowDenied are requests that a workload gets, by what its access policies say.
-	Allowed      uint64 `json:"allowed,omitempty"`
-	Denied       uint64 `json:"denied,omitempty"`
-	ShadowDenied uint64 `json:"shadowDenied,omitempty"`
+	// Allowed and Denied are requests that a workload gets, by what its access policies say; ShadowAllowed and ShadowDenied those by what the
+	// ones would say that are audited.
+	Allowed       uint64 `json:"allowed,omitempty"`
+	Denied        uint64 `json:"denied,omitempty"`
+	ShadowAllowed uint64 `json:"shadowAllowed,omitempty"`
+	ShadowDenied  uint64 `json:"shadowDenied,omitempty"`
 }
 
 func numbersOf(v *Values, seconds float64) Numbers {
 	n := Numbers{
 		Requests: v.Requests(), Refused: v.Of(snapshot.Forbidden), Retries: v.Of(snapshot.Retried), Connections: v.Of(snapshot.Connected), Handshakes: v.Of(snapshot.Handshakes), SentBytes: v.Of(snapshot.SentBytes),
 		ReceivedBytes: v.Of(snapshot.ReceivedBytes), Allowed: v.Of(snapshot.LetIn), Denied: v.Of(snapshot.Refused), ShadowDenied: v.Of(snapshot.ShadowRefused),
+		ShadowAllowed: v.Of(snapshot.ShadowLetIn),
 	}
 	if seconds > 0 {
 		n.PerSecond = float64(n.Requests) / seconds

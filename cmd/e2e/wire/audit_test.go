@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -16,7 +17,7 @@ import (
 	"github.com/meshctl/meshctl/engine/explain"
 )
 
-// audited would deny the reviews of the second cluster the ratings of both.
+// audited would deny a service account of a cluster the ratings of both, or some requests of it.
 const audited = `apiVersion: networking.mesh.gloo.solo.io/v1
 kind: AccessPolicy
 metadata: {name: audited, namespace: gloo-mesh}
@@ -25,39 +26,25 @@ spec:
   enforcement: AUDIT
   sourceSelector:
   - kubeServiceAccountRefs:
-      serviceAccounts: [{name: bookinfo-reviews, namespace: bookinfo, clusterName: cluster-2}]
-  destinationSelector:
+      serviceAccounts: [{name: bookinfo-%s, namespace: bookinfo, clusterName: %s}]
+%s  destinationSelector:
   - kubeServiceRefs:
       services:
       - {name: ratings, namespace: bookinfo, clusterName: cluster-1}
       - {name: ratings, namespace: bookinfo, clusterName: cluster-2}
 `
 
-// audits: what is audited refuses nothing, and what it would have refused is what was sent.
+// audits: what is audited refuses nothing, and what it would have refused is what was sent: by who calls, and by method and path.
 func audits(t *testing.T, e *environment) {
 	t.Helper()
-	const allowed, refused = 70, 40
-	from, page := e.pod(t, "cluster-2", "reviews-v1"), e.pod(t, "cluster-1", "productpage-v1")
-	e.during(t, audited)
-	waittest.NoError(t, "the policy is audited", func() error {
-		_, err := e.audit(t)
-		return err
-	})
-	e.seen(t).settled(t)
-	before, err := e.audit(t)
-	require.NoError(t, err)
-	for sent, from := range map[int]proxies.Pod{allowed: page, refused: from} {
-		all, err := e.send(t.Context(), from, app.Call{URL: "http://" + service{"cluster-1", "ratings"}.host(from.Cluster), Count: sent})
-		require.NoError(t, err)
-		require.Equal(t, sent, all.total())
-		require.Empty(t, all.failed(), "nothing is refused")
+	reviews, page := e.pod(t, "cluster-2", "reviews-v1"), e.pod(t, "cluster-1", "productpage-v1")
+	at := func(from proxies.Pod, path string) string {
+		return "http://" + service{"cluster-1", "ratings"}.host(from.Cluster) + path
 	}
-	waittest.NoError(t, "what would be refused is counted", func() error {
-		now, err := e.audit(t)
-		if err == nil && (now.Refused != before.Refused+refused || now.Requests != before.Requests+allowed+refused) {
-			err = fmt.Errorf("before %+v, now %+v", before, now)
-		}
-		return err
+
+	e.during(t, fmt.Sprintf(audited, "reviews", "cluster-2", ""))
+	e.wouldRefuse(t, "sa/bookinfo-reviews", 40, []auditedCall{
+		{page, app.Call{URL: at(page, "/"), Count: 70}}, {reviews, app.Call{URL: at(reviews, "/"), Count: 40}},
 	})
 	now, err := e.audit(t)
 	require.NoError(t, err)
@@ -65,6 +52,53 @@ func audits(t *testing.T, e *environment) {
 		assert.Contains(t, call.From.Name, "reviews", "%+v", call)
 		assert.Contains(t, call.From.Name, "cluster-2", "%+v", call)
 	}
+
+	e.apply(t, fmt.Sprintf(audited, "productpage", "cluster-1", "  allowedPaths: [/closed/*]\n  allowedMethods: [DELETE]\n"))
+	e.wouldRefuse(t, "/closed/", 30, []auditedCall{
+		{page, app.Call{URL: at(page, "/closed/1"), Method: "DELETE", Count: 30}}, {page, app.Call{URL: at(page, "/closed/1"), Count: 25}},
+		{page, app.Call{URL: at(page, "/open/1"), Method: "DELETE", Count: 20}}, {reviews, app.Call{URL: at(reviews, "/closed/1"), Method: "DELETE", Count: 15}},
+	})
+	out, err := exec.CommandContext(t.Context(), e.options.Meshctl, "top", "workloads", "--server", e.seen(t).url, "--kubeconfig", e.kubeconfig()).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	assert.Contains(t, string(out), "AUDITED")
+}
+
+// auditedCall are requests of a pod.
+type auditedCall struct {
+	from proxies.Pod
+	call app.Call
+}
+
+// wouldRefuse sends what is all answered, and waits until exactly so many of the requests are counted as those that would have been
+// refused, by the proxy of ratings. Has is a text of the policy.
+func (e *environment) wouldRefuse(t *testing.T, has string, refused uint64, calls []auditedCall) {
+	t.Helper()
+	waittest.NoError(t, "the proxy of ratings tries the policy as it is", func() error {
+		dump, err := e.plane.Admin(t.Context(), e.pod(t, "cluster-1", "ratings-v1"), "config_dump?resource=dynamic_listeners")
+		if err == nil && !(strings.Contains(string(dump), "policy[ratings.deny.audit]") && strings.Contains(string(dump), has)) {
+			err = fmt.Errorf("it has no shadow rules of ratings.deny.audit with %s", has)
+		}
+		return err
+	})
+	e.drained(t) // connections keep the rules with which they were opened
+	e.seen(t).settled(t)
+	before, err := e.audit(t)
+	require.NoError(t, err)
+	sent := uint64(0)
+	for _, c := range calls {
+		all, err := e.send(t.Context(), c.from, c.call)
+		require.NoError(t, err)
+		require.Equal(t, c.call.Count, all.total())
+		require.Empty(t, all.failed(), "nothing is refused")
+		sent += uint64(c.call.Count)
+	}
+	waittest.NoError(t, "what would be refused is counted", func() error {
+		now, err := e.audit(t)
+		if err == nil && (now.TriedRefused != before.TriedRefused+refused || now.TriedRequests != before.TriedRequests+sent || now.Tried == 0) {
+			err = fmt.Errorf("before %+v, now %+v", before, now)
+		}
+		return err
+	})
 }
 
 // audit is what describe says of the requests that the policy would have refused.

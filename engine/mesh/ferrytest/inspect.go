@@ -64,6 +64,9 @@ func (h *byHand) Access(*discoveryv1.KubeService, *snapshot.MeshPlan) []snapshot
 	return nil
 }
 
+// Tries implements snapshot.ByHand.
+func (h *byHand) Tries(*discoveryv1.KubeService, *snapshot.MeshPlan) bool { return false }
+
 // Hides implements snapshot.ByHand.
 func (h *byHand) Hides(*snapshot.HostQuery, *snapshot.PodQuery) (snapshot.Intersection, bool) {
 	return snapshot.Intersection{}, false

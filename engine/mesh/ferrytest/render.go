@@ -74,6 +74,9 @@ func (Renderer) Sidecar(p *snapshot.SidecarPlan, namespace string) []*snapshot.O
 	return []*snapshot.Object{crossing(p.Mesh, "egress-"+p.Ref.Name, namespace, names)}
 }
 
+// Trial implements render.Renderer: a Ferry tries nothing.
+func (Renderer) Trial(*snapshot.TrialPlan, string) []*snapshot.Object { return nil }
+
 // External implements render.Renderer.
 func (Renderer) External(p *snapshot.ExternalPlan, namespace string) []*snapshot.Object {
 	var out []*snapshot.Object

@@ -25,8 +25,10 @@ type handWritten struct {
 	addressed []addressed
 	// By namespace.
 	authorizationPolicies map[string][]*istiosecurityv1.AuthorizationPolicy
-	peerAuthentications   map[string][]*istiosecurityv1.PeerAuthentication
-	sidecars              map[string][]*istionetworkingv1.Sidecar
+	// tried are AuthorizationPolicies that decide nothing.
+	tried               map[string][]*istiosecurityv1.AuthorizationPolicy
+	peerAuthentications map[string][]*istiosecurityv1.PeerAuthentication
+	sidecars            map[string][]*istionetworkingv1.Sidecar
 	// listens: a Sidecar has listeners of its own.
 	listens bool
 	tokens  map[string][]*istiosecurityv1.RequestAuthentication
@@ -65,7 +67,7 @@ func inspect(c *snapshot.Cluster, plane snapshot.Plane) snapshot.ByHand {
 	isHandWritten := func(o metav1.Object) bool { return !plane.Generated(o.GetLabels(), c.Name) }
 	h := &handWritten{
 		virtualServiceOf: map[snapshot.Ref]*istionetworkingv1.VirtualService{}, destinationRuleOf: map[snapshot.Ref]*istionetworkingv1.DestinationRule{},
-		from: c, authorizationPolicies: map[string][]*istiosecurityv1.AuthorizationPolicy{},
+		from: c, authorizationPolicies: map[string][]*istiosecurityv1.AuthorizationPolicy{}, tried: map[string][]*istiosecurityv1.AuthorizationPolicy{},
 		peerAuthentications: map[string][]*istiosecurityv1.PeerAuthentication{}, sidecars: map[string][]*istionetworkingv1.Sidecar{},
 		tokens: map[string][]*istiosecurityv1.RequestAuthentication{}, filters: filtersOf(c, isHandWritten),
 	}
@@ -104,7 +106,11 @@ func inspect(c *snapshot.Cluster, plane snapshot.Plane) snapshot.ByHand {
 		}
 	}
 	for o := range snapshot.Each[*istiosecurityv1.AuthorizationPolicy](c.OfMeshes[snapshot.AuthorizationPolicy]) {
-		if isHandWritten(o) && o.Spec.Action != security.AuthorizationPolicy_AUDIT && !isDryRun(o) {
+		switch {
+		case !isHandWritten(o) || o.Spec.Action == security.AuthorizationPolicy_AUDIT:
+		case isDryRun(o):
+			h.tried[o.Namespace] = append(h.tried[o.Namespace], o)
+		default:
 			h.authorizationPolicies[o.Namespace] = append(h.authorizationPolicies[o.Namespace], o)
 		}
 	}
@@ -164,7 +170,7 @@ func (h *handWritten) reads(mesh *snapshot.MeshPlan, o metav1.Object) bool {
 // Empty implements snapshot.ByHand.
 func (h *handWritten) Empty() bool {
 	return h.virtualServices.empty() && h.destinationRules.empty() && h.serviceEntries.empty() &&
-		len(h.authorizationPolicies)+len(h.peerAuthentications)+len(h.sidecars)+len(h.tokens)+len(h.filters)+len(h.attached)+len(h.bound) == 0 &&
+		len(h.authorizationPolicies)+len(h.tried)+len(h.peerAuthentications)+len(h.sidecars)+len(h.tokens)+len(h.filters)+len(h.attached)+len(h.bound) == 0 &&
 		!slices.ContainsFunc(ofGateways, func(k snapshot.Kind) bool { return len(h.from.OfMeshes[k]) > 0 })
 }
 

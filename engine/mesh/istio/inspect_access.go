@@ -37,6 +37,14 @@ func (h *handWritten) Access(service *discoveryv1.KubeService, mesh *snapshot.Me
 	return out
 }
 
+// Tries implements snapshot.ByHand.
+func (h *handWritten) Tries(service *discoveryv1.KubeService, mesh *snapshot.MeshPlan) bool {
+	selects := func(o *istiosecurityv1.AuthorizationPolicy) bool {
+		return inRevision(mesh, o) && selectsPodsOf(o, service)
+	}
+	return slices.ContainsFunc(h.tried[service.Ref.Namespace], selects) || slices.ContainsFunc(h.tried[mesh.RootNamespace], selects)
+}
+
 // withoutTLS are the PeerAuthentications that turn mutual TLS off for ports of a service.
 func (h *handWritten) withoutTLS(service *discoveryv1.KubeService, mesh *snapshot.MeshPlan) []snapshot.Intersection {
 	ports := map[snapshot.Ref][]string{}

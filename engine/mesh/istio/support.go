@@ -68,7 +68,7 @@ var dialect = &snapshot.Dialect{
 		ShareWaypoint: "set the label " + globalKey + ": \"true\" on its Service (or Gateway) as well",
 	},
 	Describe: describe, Inspect: inspect, Reads: reads, ByAge: byAge, Egress: snapshot.Sidecar, Proxies: proxyNames,
-	SPIFFE: true,
+	SPIFFE: true, Tries: tries,
 	Principal: func(trustDomain, namespace, account string) string {
 		return "spiffe://" + trustDomain + "/ns/" + namespace + "/sa/" + account
 	},
