@@ -27,7 +27,9 @@ import (
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	observabilityv1 "github.com/meshctl/meshctl/engine/api/observability/v1"
 	rbacv1 "github.com/meshctl/meshctl/engine/api/rbac/v1"
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/rbac"
@@ -166,6 +168,12 @@ func kindOf(object snapshot.APIObject) snapshot.Kind {
 		return snapshot.TrafficPolicy
 	case *networkingv1.AccessPolicy:
 		return snapshot.AccessPolicy
+	case *enterprisev1beta1.VirtualDestination:
+		return snapshot.VirtualDestination
+	case *observabilityv1.AccessLogRecord:
+		return snapshot.AccessLogRecord
+	case *enterprisev1beta1.ServiceDependency:
+		return snapshot.ServiceDependency
 	}
 	return snapshot.VirtualMesh
 }
@@ -229,13 +237,14 @@ func (m matrix) role(name string) *rbacv1.Role {
 		}
 		spec.VirtualMeshScopes = append(spec.VirtualMeshScopes, scope)
 	}
+	m.scopes(&spec)
 	return role(name, spec)
 }
 
 // generous is a spec that allows much: what is drawn alone seldom allows anything.
 func (m matrix) generous() rbacv1.RoleSpec {
 	all := append(matcher([]string{"*", "a"}[m.IntN(2)], "*", star), refs("*", "*", "*")...)
-	return rbacv1.RoleSpec{
+	spec := rbacv1.RoleSpec{
 		TrafficPolicyScopes: []rbacv1.TrafficPolicyScope{{
 			TrafficPolicyActions: []rbacv1.TrafficPolicyAction{rbacv1.TrafficPolicyActionAll}, DestinationSelectors: all, WorkloadSelectors: workloads("*", "*", star),
 		}},
@@ -247,6 +256,8 @@ func (m matrix) generous() rbacv1.RoleSpec {
 			VirtualMeshActions: []rbacv1.VirtualMeshAction{rbacv1.VirtualMeshActionAll}, MeshRefs: []commonv1.ObjectRef{{Name: "*", Namespace: "*"}},
 		}},
 	}
+	m.generousScopes(&spec, all)
+	return spec
 }
 
 func (m matrix) policy(kind int) snapshot.APIObject {
@@ -263,6 +274,12 @@ func (m matrix) policy(kind int) snapshot.APIObject {
 			p.Spec.SourceSelector = append(p.Spec.SourceSelector, commonv1.IdentitySelector{KubeIdentityMatcher: &commonv1.KubeIdentityMatcher{Namespaces: pick(m.Rand, 2, "a", "b")}})
 		}
 		return p
+	case 2:
+		return m.virtual()
+	case 3:
+		return m.logs()
+	case 4:
+		return m.dependency()
 	}
 	v := &networkingv1.VirtualMesh{}
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(pick(m.Rand, 2, "m1", "m2", "m3")))) {
@@ -279,6 +296,9 @@ func (m matrix) policy(kind int) snapshot.APIObject {
 
 // mayByModel reports whether one of the specs allows an object: each thing that it is about is asked for.
 func mayByModel(specs []rbacv1.RoleSpec, object snapshot.APIObject) bool {
+	if kindOf(object) == snapshot.ServiceDependency {
+		return true
+	}
 	for _, spec := range specs {
 		switch o := object.(type) {
 		case *networkingv1.TrafficPolicy:
@@ -291,6 +311,14 @@ func mayByModel(specs []rbacv1.RoleSpec, object snapshot.APIObject) bool {
 			}
 		case *networkingv1.VirtualMesh:
 			if slices.ContainsFunc(spec.VirtualMeshScopes, func(s rbacv1.VirtualMeshScope) bool { return meshByModel(s, &o.Spec) }) {
+				return true
+			}
+		case *enterprisev1beta1.VirtualDestination:
+			if slices.ContainsFunc(spec.VirtualDestinationScopes, func(s rbacv1.VirtualDestinationScope) bool { return virtualByModel(s, &o.Spec) }) {
+				return true
+			}
+		case *observabilityv1.AccessLogRecord:
+			if slices.ContainsFunc(spec.AccessLogRecordScopes, func(s rbacv1.AccessLogRecordScope) bool { return logsByModel(s, &o.Spec) }) {
 				return true
 			}
 		}
@@ -337,9 +365,7 @@ func meshByModel(s rbacv1.VirtualMeshScope, v *networkingv1.VirtualMeshSpec) boo
 		return slices.Contains(s.VirtualMeshActions, action) || slices.Contains(s.VirtualMeshActions, rbacv1.VirtualMeshActionAll)
 	}
 	for _, mesh := range v.Meshes {
-		if !slices.ContainsFunc(s.MeshRefs, func(r commonv1.ObjectRef) bool {
-			return (r.Name == "*" || r.Name == mesh.Name) && (r.Namespace == "*" || r.Namespace == mesh.Namespace)
-		}) {
+		if !refByModel(s.MeshRefs, mesh) {
 			return false
 		}
 	}
@@ -354,7 +380,7 @@ func TestMatrix(t *testing.T) {
 	seed := waittest.Seed(t)
 	l, m := newLiveRoles(t), matrix{rand.New(rand.NewPCG(seed, 2))}
 	verdicts := map[string]int{}
-	for i := range 200 {
+	for i := range 400 {
 		w := l.writers[m.IntN(len(l.writers))]
 		var roles []*rbacv1.Role
 		var bindings []*rbacv1.RoleBinding
@@ -379,7 +405,7 @@ func TestMatrix(t *testing.T) {
 				held = append(held, r.Spec)
 			}
 		}
-		kind := m.IntN(3)
+		kind := m.IntN(6)
 		before, after := m.policy(kind), m.policy(kind)
 		l.rules(roles, bindings)
 		asMaster := at(l.masters, before)
@@ -389,7 +415,7 @@ func TestMatrix(t *testing.T) {
 		edited.SetResourceVersion(stored.GetResourceVersion())
 		to := at(w, before)
 		_, updated := to.Update(t.Context(), edited, metav1.UpdateOptions{DryRun: dry})
-		may := func(object snapshot.APIObject) bool { return len(held) > 0 && mayByModel(held, object) }
+		may := func(object snapshot.APIObject) bool { return mayByModel(held, object) }
 		for _, c := range []struct {
 			verb rbac.Verb
 			err  error
@@ -409,5 +435,5 @@ func TestMatrix(t *testing.T) {
 		}
 		require.NoError(t, asMaster.Delete(t.Context(), "stored", metav1.DeleteOptions{}))
 	}
-	require.Len(t, verdicts, 3*3*2, "seed %d: each verdict about each verb and kind occurs: %v", seed, verdicts)
+	require.Len(t, verdicts, 5*3*2+3, "seed %d: each verdict about each verb and kind occurs, of ServiceDependencies one: %v", seed, verdicts)
 }
