@@ -291,7 +291,7 @@ func trusts(of, callers *snapshot.MeshPlan) bool {
 
 // reaches reports whether a mesh knows a name for a Destination.
 func reaches(mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) bool {
-	return mesh.Ref == d.Mesh.Ref || d.Federation != nil && slices.ContainsFunc(d.Federation.To, func(m *snapshot.MeshPlan) bool { return m.Ref == mesh.Ref })
+	return mesh.Ref == d.MeshRef() || d.Federation != nil && slices.ContainsFunc(d.Federation.To, func(m *snapshot.MeshPlan) bool { return m.Ref == mesh.Ref })
 }
 
 // callerOf is what the certificates of a workload's pods name; nil if they present none.

@@ -20,7 +20,7 @@ func (o *outside) denyingBeside(d *snapshot.DestinationPlan) (out []*snapshot.De
 		return nil
 	}
 	for _, other := range o.denying[podNamespace{k.Ref.ClusterName, k.Ref.Namespace}] {
-		if other == d || other.Mesh.Ref == d.Mesh.Ref && mayShare(k.WorkloadSelectorLabels, other.Destination.Spec.KubeService.WorkloadSelectorLabels) {
+		if other == d || other.MeshRef() == d.MeshRef() && mayShare(k.WorkloadSelectorLabels, other.Destination.Spec.KubeService.WorkloadSelectorLabels) {
 			out = append(out, other)
 		}
 	}

@@ -74,7 +74,7 @@ func (e *effects) views(ref snapshot.Ref, was, is *snapshot.DestinationPlan) {
 
 // callers are the meshes that know a service, its own first.
 func callers(d *snapshot.DestinationPlan) []snapshot.Ref {
-	return append([]snapshot.Ref{d.Mesh.Ref}, federatedTo(d)...)
+	return append([]snapshot.Ref{d.MeshRef()}, federatedTo(d)...)
 }
 
 // unchanged is where requests go if nothing routes them.

@@ -194,7 +194,7 @@ func (o *outside) restrictedBeside(d *snapshot.DestinationPlan) []*snapshot.Dest
 	}
 	var out []*snapshot.DestinationPlan
 	for _, other := range o.restricted[podNamespace{k.Ref.ClusterName, k.Ref.Namespace}] {
-		if other != d && other.Mesh.Ref == d.Mesh.Ref && mayShare(k.WorkloadSelectorLabels, other.Destination.Spec.KubeService.WorkloadSelectorLabels) {
+		if other != d && other.MeshRef() == d.MeshRef() && mayShare(k.WorkloadSelectorLabels, other.Destination.Spec.KubeService.WorkloadSelectorLabels) {
 			out = append(out, other)
 		}
 	}

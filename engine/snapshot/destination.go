@@ -68,6 +68,14 @@ func (d *DestinationPlan) AccessInForce() []*AccessRule {
 	return out
 }
 
+// MeshRef is the mesh of the service; zero if that is not known, as where two claim it.
+func (d *DestinationPlan) MeshRef() Ref {
+	if d.Mesh == nil {
+		return Ref{}
+	}
+	return d.Mesh.Ref
+}
+
 // ThroughGateways reports whether callers of a mesh see gateways instead of the pods.
 func (d *DestinationPlan) ThroughGateways(mesh *MeshPlan) bool {
 	return d.Federation != nil && !d.Federation.Flat && mesh.Cluster != d.Mesh.Cluster
