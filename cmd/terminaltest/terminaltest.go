@@ -195,11 +195,11 @@ func (x *Terminal) await(what string, is func() bool) {
 	}
 }
 
-// Resize changes the size of the terminal.
+// Resize changes the size of the terminal. The program learns it after the screen has it: what it draws for the new size would be wrapped.
 func (x *Terminal) Resize(cols, rows uint16) {
 	x.t.Helper()
-	require.NoError(x.t, pty.Setsize(x.master, &pty.Winsize{Cols: cols, Rows: rows}))
 	x.screen.Resize(int(cols), int(rows))
+	require.NoError(x.t, pty.Setsize(x.master, &pty.Winsize{Cols: cols, Rows: rows}))
 }
 
 // String is the screen, without blanks at the ends.
