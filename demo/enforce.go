@@ -31,8 +31,13 @@ func (u *up) apply(ctx context.Context, documents []byte) error {
 	return client.ApplyYAML(ctx, documents)
 }
 
+// rootSettles is how long after a root is established a pod has to be created, so that agents know by the clocks of two machines that
+// it started after that (settled in certs/verify, and a second more). They restart those that are created sooner.
+const rootSettles = 12 * time.Second
+
 // join applies the VirtualMesh, and waits until its meshes have certificates of the common root. While no proxy runs, that takes
-// seconds: each proxy that runs has to take up the root, and what gateways have cannot be seen, only waited for.
+// seconds: each proxy that runs has to take up the root, and what gateways have cannot be seen, only waited for. It returns when a
+// pod that is created then needs no restart for the root.
 func (u *up) join(ctx context.Context) error {
 	if err := u.applyVirtualMesh(ctx); err != nil {
 		return err
@@ -51,7 +56,7 @@ func (u *up) join(ctx context.Context) error {
 		}
 		for i := range meshes {
 			stage, _, _ := unstructured.NestedString(meshes[i].Object, "status", "trust", "stage")
-			if stage != "RETIRING" && stage != "ESTABLISHED" {
+			if stage != "ESTABLISHED" {
 				u.noteTrust(&meshes[i], &said)
 				return fmt.Errorf("the trust of VirtualMesh %s is %q", meshes[i].GetName(), stage)
 			}
@@ -61,7 +66,15 @@ func (u *up) join(ctx context.Context) error {
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("%w; %s", err, u.runtime.serveLog(ctx, u.state))
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(rootSettles):
+		return nil
+	}
 }
 
 // noteTrust notes what the trust of a policy waits for, if it has not said so yet.
