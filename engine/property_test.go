@@ -100,13 +100,17 @@ func TestLoadsAreWhatProxiesGet(t *testing.T) {
 			others[e.Destination.Spec.ExternalService.Hosts[0]] = true
 		}
 		for o := range state.Output.Objects {
-			if o.Ref.Kind != snapshot.ServiceEntry || len(o.Content.Spec.(*networking.ServiceEntry).ExportTo) > 0 ||
-				others[o.Content.Spec.(*networking.ServiceEntry).Hosts[0]] {
+			if o.Ref.Kind != snapshot.ServiceEntry {
+				continue
+			}
+			entry := o.Content.Spec.(*networking.ServiceEntry)
+			// "*" is written where the defaults of the mesh would hide the entry; others are for gateways.
+			if len(entry.ExportTo) > 0 && !slices.Contains(entry.ExportTo, "*") || others[entry.Hosts[0]] {
 				continue
 			}
 			l := got[o.Ref.Cluster]
 			l.entries++
-			l.endpoints += len(o.Content.Spec.(*networking.ServiceEntry).Endpoints)
+			l.endpoints += len(entry.Endpoints)
 			got[o.Ref.Cluster] = l
 		}
 		for _, vm := range state.Plan.VirtualMeshes {

@@ -3,6 +3,8 @@
 package waittest
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -45,7 +47,13 @@ func NoError(t testing.TB, what string, try func() error) {
 // SeedVariable is the environment variable with the seed of a random test.
 const SeedVariable = "MESHCTL_TEST_SEED"
 
-// Seed returns the seed of a random test, SeedVariable or one by chance, and logs how to repeat the test.
+// DrawVariable is the environment variable with a text, such as a commit, that chooses the seeds of all random
+// tests where SeedVariable does not: who checks one commit twice sees the same worlds twice, and the next
+// commit draws others. Without it, each run draws its own.
+const DrawVariable = "MESHCTL_TEST_DRAW"
+
+// Seed returns the seed of a random test: SeedVariable, what DrawVariable chooses for a test of this name, or one
+// by chance. It logs how to repeat the test.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
 	seed := rand.Uint64()
@@ -54,6 +62,9 @@ func Seed(t testing.TB) uint64 {
 		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
 			t.Fatalf("%s is the number that an earlier run printed: %v", SeedVariable, err)
 		}
+	} else if draw := os.Getenv(DrawVariable); draw != "" {
+		sum := sha256.Sum256([]byte(draw + " " + t.Name()))
+		seed = binary.BigEndian.Uint64(sum[:])
 	}
 	t.Logf("repeat with %s=%d", SeedVariable, seed)
 	return seed
