@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand"
 	"slices"
@@ -35,7 +36,7 @@ func inside(t *testing.T, out *snapshot.Output) map[string]string {
 	objects := map[string]string{}
 	for o := range out.Objects {
 		if o.Ref.Cluster == reachCluster && o.Ref.Namespace == reachNamespace && o.Ref.Kind.String() == "Sidecar" {
-			text, err := o.YAML()
+			text, err := json.Marshal(o.Content)
 			require.NoError(t, err)
 			objects[o.Ref.Name] = string(text)
 		}

@@ -125,22 +125,26 @@ func (inv *Inventory) NotDiscovered(field string, ref commonv1.ClusterObjectRef,
 // nearest is the service that is meant by a reference to none: one with a similar name in the same namespace and cluster, in that order
 // one of the same name elsewhere; empty if there is none.
 func (inv *Inventory) nearest(ref commonv1.ClusterObjectRef) string {
-	var beside, elsewhere []string
-	for _, d := range inv.Destinations {
-		k := d.Spec.KubeService
-		switch {
-		case k == nil:
-		case k.Ref.Namespace == ref.Namespace && k.Ref.ClusterName == ref.ClusterName:
-			beside = append(beside, k.Ref.Name)
-		case k.Ref.Name == ref.Name && (k.Ref.Namespace == ref.Namespace || k.Ref.ClusterName == ref.ClusterName):
-			elsewhere = append(elsewhere, ServiceName(k.Ref))
+	var beside []string
+	elsewhere := -1
+	for i := range inv.destinationIndex {
+		b := &inv.destinationIndex[i]
+		switch sameName, sameCluster := b.namespace.Name == ref.Namespace, b.namespace.Cluster == ref.ClusterName; {
+		case sameName && sameCluster:
+			for _, member := range b.members {
+				beside = append(beside, inv.Destinations[member].Spec.KubeService.Ref.Name)
+			}
+		case sameName || sameCluster:
+			if at, ok := inv.services[serviceKey{b.namespace.Cluster, b.namespace.Name, ref.Name}]; ok && (elsewhere < 0 || at < elsewhere) {
+				elsewhere = at
+			}
 		}
 	}
 	if name := snapshot.Nearest(ref.Name, beside); name != "" {
 		return name
 	}
-	if len(elsewhere) > 0 {
-		return elsewhere[0]
+	if elsewhere >= 0 {
+		return ServiceName(inv.Destinations[elsewhere].Spec.KubeService.Ref)
 	}
 	return ""
 }

@@ -9,8 +9,12 @@ func Nearest(word string, known []string) string {
 	best, least := "", 0
 	for _, name := range known {
 		lower := strings.ToLower(name)
+		begins := len(word) >= minBeginning && strings.HasPrefix(lower, word)
+		if !begins && max(len(word)-len(lower), len(lower)-len(word)) > mistakes(word) {
+			continue // what differs in length by more differs by more
+		}
 		d := distance(word, lower)
-		if d > mistakes(word) && !(len(word) >= minBeginning && strings.HasPrefix(lower, word)) {
+		if d > mistakes(word) && !begins {
 			continue
 		}
 		if best == "" || d < least {
