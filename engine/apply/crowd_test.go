@@ -17,7 +17,7 @@ import (
 func TestStatusesOfManyChangesAreWrittenOnce(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(b *bubble) {
-		const many, steps = 1000, 30
+		const many, steps = 300, 30
 		path := func(n int) string {
 			return fmt.Sprintf("/apis/networking.mesh.gloo.solo.io/v1/namespaces/ns/trafficpolicies/policy-%05d", n)
 		}

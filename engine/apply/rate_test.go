@@ -30,7 +30,7 @@ func (w *world) serviceEntries(many int) *snapshot.Output {
 // TestManyObjectsAreWrittenOnce: a restart writes nothing, and an edit writes one object.
 func TestManyObjectsAreWrittenOnce(t *testing.T) {
 	t.Parallel()
-	const many = 1000
+	const many = 300
 	config, err := sandboxtest.APIServers(t, 1)[0].Config()
 	require.NoError(t, err)
 	w := worldOn(t, config)
