@@ -206,7 +206,7 @@ func TestPrinterColumns(t *testing.T) {
 		"mesh-osm":                              {"Version": "v1.2.4"},
 		"workload-every-field":                  {"Cluster": "east", "Workload-Namespace": "shop", "Service-Account": "front", "Mesh": "istio"},
 		"destination-kube-service":              {"Cluster": "east", "Service-Namespace": "shop", "Federated-As": "cart.shop.svc.east.global", "First-Traffic-Policy": "slow", "First-Access-Policy": "front"},
-		"trafficpolicy-every-field":             {"State": "INVALID", "Destinations": float64(2), "Problems": float64(1), "Error": "one Destination of 2 did not take the policy"},
+		"trafficpolicy-every-field":             {"State": "INVALID", "Destinations": float64(2), "Problems": float64(1), "Error": "not in force as written in cluster-2"},
 		"accesspolicy-every-field":              {"State": "ACCEPTED", "Destinations": float64(1)},
 		"virtualmesh-generated-root-permissive": {"Access": "DISABLED"},
 		"virtualmesh-every-field":               {"State": "PENDING", "Meshes": float64(1), "Federated": float64(1), "Access": "ENABLED"},

@@ -13,7 +13,7 @@ import (
 // +kubebuilder:resource:path=servicedependencies,scope=Namespaced,shortName=sdep,categories={meshctl,mesh-policy}
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="Whether it was accepted; see the status for the reasons"
 // +kubebuilder:printcolumn:name="Workloads",type=integer,JSONPath=`.status.counts.workloads`,description="How many Workloads it selects"
-// +kubebuilder:printcolumn:name="Error",type=string,JSONPath=`.status.errors[0]`,priority=1,description="The first reason why it is not accepted"
+// +kubebuilder:printcolumn:name="Error",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1,description="The first reason why it is not ready: accepted, and in force"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ServiceDependency struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -17,7 +17,7 @@ import (
 // +kubebuilder:printcolumn:name="Hostname",type=string,JSONPath=`.spec.hostname`,description="The name by which it is called"
 // +kubebuilder:printcolumn:name="VirtualMesh",type=string,JSONPath=`.spec.virtualMesh.name`,description="Where it is visible"
 // +kubebuilder:printcolumn:name="Port",type=integer,JSONPath=`.spec.port.number`,description="The port by which it is called"
-// +kubebuilder:printcolumn:name="Error",type=string,JSONPath=`.status.errors[0]`,priority=1,description="The first reason why it is not accepted"
+// +kubebuilder:printcolumn:name="Error",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1,description="The first reason why it is not ready: accepted, and in force"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type VirtualDestination struct {
 	metav1.TypeMeta   `json:",inline"`

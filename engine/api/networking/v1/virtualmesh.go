@@ -16,7 +16,7 @@ import (
 // +kubebuilder:printcolumn:name="Meshes",type=integer,JSONPath=`.status.counts.meshes`,description="How many members it has"
 // +kubebuilder:printcolumn:name="Access",type=string,JSONPath=`.spec.globalAccessPolicy`,description="Whether calls are refused unless allowed"
 // +kubebuilder:printcolumn:name="Federated",type=integer,JSONPath=`.status.counts.destinations`,description="How many Destinations other meshes can reach"
-// +kubebuilder:printcolumn:name="Error",type=string,JSONPath=`.status.errors[0]`,priority=1,description="The first reason why it is not accepted"
+// +kubebuilder:printcolumn:name="Error",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1,description="The first reason why it is not ready: accepted, and in force"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type VirtualMesh struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -14,7 +14,7 @@ import (
 // +kubebuilder:resource:path=settings,scope=Namespaced,shortName=gmsettings,categories={meshctl,mesh-settings}
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="Whether it was accepted; see the status for the reasons"
 // +kubebuilder:printcolumn:name="Istio-TLS",type=string,JSONPath=`.spec.mtls.istio.tlsMode`,description="Default TLS mode"
-// +kubebuilder:printcolumn:name="Error",type=string,JSONPath=`.status.errors[0]`,priority=1,description="The first reason why they are not accepted"
+// +kubebuilder:printcolumn:name="Error",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1,description="The first reason why they are not ready: accepted, and in force"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Settings struct {
 	metav1.TypeMeta   `json:",inline"`
