@@ -56,7 +56,8 @@ type Enforcement string
 const (
 	// EnforcementEnforce has the mesh do what the policy says.
 	EnforcementEnforce Enforcement = "ENFORCE"
-	// EnforcementAudit changes nothing for any request: meshctl says which calls the policy would refuse.
+	// EnforcementAudit changes nothing for any request: meshctl says which calls the policy would refuse, and proxies of Istio's sidecar
+	// mode count which requests.
 	EnforcementAudit Enforcement = "AUDIT"
 )
 
@@ -66,8 +67,9 @@ type AccessPolicySpec struct {
 	// else. Callers that present no identity are rejected only by a policy without sourceSelector. Not part of Gloo Mesh 1.x.
 	Action AccessAction `json:"action,omitempty"`
 	// Enforcement is ENFORCE if omitted. With AUDIT, the policy refuses nothing and allows nothing: meshctl describe, why and plan say
-	// which calls it would refuse, if all that is audited was enforced; a policy
-	// of a workload cluster is rejected with it. Not part of Gloo Mesh 1.x.
+	// which calls it would refuse, if all that is audited was enforced. The proxies of pods of Istio's sidecar mode count which requests
+	// they would refuse, by AuthorizationPolicies with the annotation istio.io/dry-run; meshctl describe and meshctl top show how many.
+	// A policy of a workload cluster is rejected with it. Not part of Gloo Mesh 1.x.
 	Enforcement Enforcement `json:"enforcement,omitempty"`
 	// SourceSelector selects the callers by identity; empty means every caller, also those without identity.
 	// +kubebuilder:validation:MaxItems=100

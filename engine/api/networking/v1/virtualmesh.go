@@ -38,7 +38,8 @@ type VirtualMeshSpec struct {
 	MtlsConfig *MTLSConfig `json:"mtlsConfig,omitempty"`
 	// Federation makes Destinations reachable from other members.
 	Federation *Federation `json:"federation,omitempty"`
-	// GlobalAccessPolicy sets whether calls are refused unless an AccessPolicy allows them.
+	// GlobalAccessPolicy sets whether calls are refused unless an AccessPolicy allows them. With AUDIT, each mesh stays as it is: meshctl
+	// describe says which calls ENABLED would refuse, and proxies of Istio's sidecar mode count which requests they would refuse.
 	GlobalAccessPolicy GlobalAccessPolicy `json:"globalAccessPolicy,omitempty"`
 }
 
@@ -54,7 +55,8 @@ const (
 	GlobalAccessPolicyEnabled GlobalAccessPolicy = "ENABLED"
 	// GlobalAccessPolicyDisabled allows what no AccessPolicy restricts.
 	GlobalAccessPolicyDisabled GlobalAccessPolicy = "DISABLED"
-	// GlobalAccessPolicyAudit leaves each mesh as it is, and has meshctl say which calls ENABLED would refuse. Not part of Gloo Mesh 1.x.
+	// GlobalAccessPolicyAudit leaves each mesh as it is, and has meshctl say which calls ENABLED would refuse, and proxies of Istio's
+	// sidecar mode count which requests. Not part of Gloo Mesh 1.x.
 	GlobalAccessPolicyAudit GlobalAccessPolicy = "AUDIT"
 )
 
