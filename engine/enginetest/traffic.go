@@ -15,8 +15,8 @@ type Sent struct {
 	Subset   string
 	// Counts are by measure.
 	Counts map[snapshot.Measure]uint64
-	// Late: all came in the last two minutes.
-	Late bool
+	// Late: all came in the last two minutes. Early: all came before these.
+	Late, Early bool
 }
 
 // Report is what a meshctl serve would answer that has read all proxies of a State, but for those of some clusters, where nobody may.
@@ -39,11 +39,14 @@ func Report(state *snapshot.State, now time.Time, sent []Sent, unread ...string)
 			if s.From != "" {
 				key.Port = 80
 			}
-			first, spread := int64(0), uint64(points)
-			if s.Late {
+			first, end, spread := int64(0), points, uint64(points)
+			switch {
+			case s.Late:
 				first, spread = points-8, 8
+			case s.Early:
+				end, spread = points-8, uint64(points-8)
 			}
-			if at < first {
+			if at < first || at >= end {
 				continue
 			}
 			came := traffic.Values{}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -37,6 +38,9 @@ type AuditSeen struct {
 	Services      int    `json:"services"`
 	TriedRefused  uint64 `json:"triedRefused,omitempty"`
 	TriedRequests uint64 `json:"triedRequests,omitempty"`
+	// Changed is since when all that is about access is in force, or is tried, as it is: what proxies tried before was something else. Zero if
+	// that is longer than the window.
+	Changed time.Time `json:"changed,omitzero"`
 	// Calls are what callers sent that would not be let in at all, by caller and service, and Callers how many of them there are. All of it is
 	// in Refused.
 	Callers int        `json:"callers"`
@@ -100,6 +104,11 @@ func auditSeen(x *Index, services, narrowed []snapshot.Ref, effects []Effect) *A
 	}
 	tried := countTried(x, services, effects)
 	out.Services = tried.changed
+	for _, c := range x.sight.Report.Changed {
+		if at := x.sight.changedAt(c.On); c.On.Kind != snapshot.TrafficPolicy && at.After(out.Changed) {
+			out.Changed = at
+		}
+	}
 	untried := func(ref snapshot.Ref) bool { return !tried.services[ref] }
 	out.Tried, out.TriedRefused, out.TriedRequests, out.AtMost = len(tried.services), tried.refused, tried.requests, tried.most
 	out.Refused, out.Requests = tried.refused, tried.requests+x.sight.requestsTo(services, untried)
@@ -150,6 +159,9 @@ func (s *AuditSeen) Text() string {
 	case s.Tried > 0:
 		text += fmt.Sprintf(": %s of %s as the proxies of the pods that were called count, which is known of %d of %s, and else as those of callers do",
 			grouped(s.TriedRefused), grouped(s.TriedRequests), s.Tried, snapshot.Count(s.Services, "service"))
+	}
+	if s.TriedRequests > 0 && !s.Changed.IsZero() {
+		text += "; what they tried before " + timeText(s.Changed) + " was not yet what is audited now"
 	}
 	if s.Tried > 0 && s.Callers > 0 {
 		text += "; " + snapshot.Count(s.Callers, "caller") + " would not be let in at all"

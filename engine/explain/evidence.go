@@ -99,6 +99,23 @@ func (s *sight) window() string {
 	return "last " + short(min(time.Duration(s.Report.Seconds*float64(time.Second)).Round(time.Minute), traffic.Kept))
 }
 
+// changedAt is since when a policy or a VirtualMesh is in force as it is, with the time until its effect is counted; zero if that is longer than
+// the window.
+func (s *sight) changedAt(ref snapshot.Ref) time.Time {
+	for _, c := range s.Report.Changed {
+		if c.On == ref {
+			return c.Since.Add(traffic.Settles)
+		}
+	}
+	return time.Time{}
+}
+
+// minutesOf is how many of the last minutes, which are whole, a policy is in force as it is; false if that is longer than the window.
+func (s *sight) minutesOf(ref snapshot.Ref) (minutes int, changed bool) {
+	at := s.changedAt(ref)
+	return max(int(s.Report.At.Sub(at)/time.Minute), 0), !at.IsZero()
+}
+
 // failed are the requests of a row that were answered with 5xx, or not at all.
 func failed(row *traffic.Row) uint64 {
 	return row.Answers[snapshot.Answered5xx.String()] + row.Answers[snapshot.Unanswered.String()]
@@ -126,7 +143,7 @@ func shiftIssues(x *Index) (out []snapshot.Issue) {
 			}
 			issue := snapshot.Warnf(snapshot.ShiftOffWeights,
 				"see what routes them: meshctl describe destination "+s.Destination.Name+"; what the proxies hold: meshctl why FROM TO --proxy",
-				"of %s from mesh %s in the %s, %s went to %s, and %s is asked", counting(s.Requests, "request"), s.Mesh.Name, x.sight.window(),
+				"of %s from mesh %s in the %s, %s went to %s, and %s is asked", counting(s.Requests, "request"), s.Mesh.Name, s.Window,
 				shareText(off.Requests, s.Requests), off.name(), snapshot.Percent(off.Asked))
 			out = append(out, issue.On(policy, s.Destination).At("policy.trafficShift"))
 		}

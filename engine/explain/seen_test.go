@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -157,6 +158,41 @@ func TestShifts(t *testing.T) {
 			s := shiftOf(t, seeing(t, tt.sent, tt.unread...))
 			assert.Equal(t, tt.want, judgements(s), "%+v", s)
 			assert.Equal(t, tt.shared, s.Shared > 0)
+		})
+	}
+}
+
+// TestShiftsAfterAnEdit: requests from before a policy is in force as it is say nothing of its weights.
+func TestShiftsAfterAnEdit(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 1))
+	before, after := drawn(r, 6000, false, 0, 100, 0), drawn(r, 6000, true, 75, 15, 10)
+	for i := range before {
+		before[i].Early = true
+	}
+	off, asAsked, tooFew := []Judgement{OffWeights, OffWeights, AsAsked}, []Judgement{AsAsked, AsAsked, AsAsked}, []Judgement{TooFew, TooFew, TooFew}
+	for name, tt := range map[string]struct {
+		ago    time.Duration
+		want   []Judgement
+		window string
+	}{
+		"not lately":            {0, off, "last 15m"},
+		"just now":              {10 * time.Second, tooFew, "last 0s"},
+		"a whole minute ago":    {time.Minute + traffic.Settles, asAsked, "last 1m"},
+		"two and a half ago":    {2*time.Minute + 2*traffic.Settles, asAsked, "last 2m"},
+		"before other requests": {10 * time.Minute, off, "last 9m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			state := translatedCase(t, "bookinfo")
+			report := enginetest.Report(state, seenAt, append(slices.Clone(before), after...))
+			if tt.ago > 0 {
+				policy := snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "gloo-mesh", Name: "reviews-shift"}
+				report.Changed = []traffic.Changed{{On: policy, Since: seenAt.Add(-tt.ago)}}
+			}
+			s := shiftOf(t, WithEvidence(New(state), &Evidence{Report: report}))
+			assert.Equal(t, tt.want, judgements(s), "%+v", s)
+			assert.Equal(t, tt.window, s.Window)
 		})
 	}
 }

@@ -124,6 +124,9 @@ func (o *Seen) shiftSections() (out []Section) {
 			}
 			s.Rows, s.Refs = append(s.Rows, row), append(s.Refs, t.Destination)
 		}
+		if shift.Window != o.Window {
+			s.Text += "Of " + shift.Destination.Name + ", only requests of the " + shift.Window + " are counted, in whole minutes: before, the policy was not in force as it is. "
+		}
 		if shift.Shared > 0 {
 			s.Text += counting(shift.Shared, "request") + " of callers of " + shift.Destination.Name + " that reach a target in another way, too, are left out. "
 		}

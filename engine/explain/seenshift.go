@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/traffic"
@@ -27,7 +28,7 @@ const (
 // SeenShift has the weights of one shift of a TrafficPolicy, on one Destination and for the callers of one mesh, and what they got.
 //
 // A target is off if all of this holds:
-//   - at least 100 requests of the window were counted;
+//   - at least 100 requests of the window were counted, in whole minutes since the policy is in force as it is;
 //   - its share differs from what is asked by at least one percentage point;
 //   - a share that is as far off, or farther, comes by chance less than once in 15,787 times: four standard deviations, by the exact binomial
 //     test with two tails, as the choice of a proxy is independent for each request;
@@ -44,6 +45,8 @@ type SeenShift struct {
 	Shared   uint64       `json:"shared,omitempty"`
 	Unnamed  uint64       `json:"unnamed,omitempty"`
 	Targets  []SeenTarget `json:"targets"`
+	// Window is the time that the requests are of, such as "last 4m": that since the policy is in force as it is, if it changed lately.
+	Window string `json:"window"`
 }
 
 // SeenTarget is a target of a shift, or where none should go.
@@ -238,7 +241,19 @@ func hasKey[K comparable, V any](m map[K]V, key K) bool {
 // seen counts what a shift got.
 func (s *shift) seen(x *Index, ways map[meshGoal][]*snapshot.Route) SeenShift {
 	targets := s.routes[0].Action.Targets.Value
-	out := SeenShift{Destination: s.on.Ref, Mesh: s.view.Mesh.Ref, Match: matchText(s.routes[0].Match), Targets: []SeenTarget{}}
+	out := SeenShift{Destination: s.on.Ref, Mesh: s.view.Mesh.Ref, Match: matchText(s.routes[0].Match), Targets: []SeenTarget{}, Window: x.sight.window()}
+	minutes, changed := x.sight.minutesOf(s.policy)
+	if changed {
+		out.Window = "last " + short(time.Duration(minutes)*time.Minute)
+	}
+	// counted are the requests of an edge that the policy sent as it is.
+	counted := func(edge *traffic.Row) (uint64, []uint64) {
+		if !changed {
+			return edge.Requests, edge.Trend
+		}
+		trend := edge.Trend[max(len(edge.Trend)-minutes, 0):]
+		return total(trend), trend
+	}
 	if len(s.routes) > 1 {
 		out.Match = "all"
 	}
@@ -261,25 +276,33 @@ func (s *shift) seen(x *Index, ways map[meshGoal][]*snapshot.Route) SeenShift {
 	for _, edge := range s.edges(x, index) {
 		to := goal{edge.To.Ref, edge.Subset}
 		at, isTarget := index[to]
+		requests, trend := counted(edge)
 		switch {
 		case edge.Port == 0 && edge.Subset == "" && s.hasSubsets(edge.To.Ref):
-			out.Unnamed += edge.Requests
+			out.Unnamed += requests
 		case s.alone(x, ways, index, edge.From.Ref) != nil:
-			out.Shared += edge.Requests
+			out.Shared += requests
 		case isTarget:
-			out.Targets[at].Requests += edge.Requests
-			trends[at] = addTrend(trends[at], edge.Trend)
+			out.Targets[at].Requests += requests
+			trends[at] = addTrend(trends[at], trend)
 		case s.leadsElsewhere(x, ways, edge.From.Ref, to):
 			// by another route
 		default:
-			elsewhere.Requests += edge.Requests
-			elseTrend = addTrend(elseTrend, edge.Trend)
+			elsewhere.Requests += requests
+			elseTrend = addTrend(elseTrend, trend)
 		}
 	}
 	if elsewhere.Requests > 0 {
 		out.Targets, trends = append(out.Targets, elsewhere), append(trends, elseTrend)
 	}
 	out.judge(trends, s.counted(x))
+	if changed && out.Requests == 0 {
+		for i := range out.Targets {
+			if out.Targets[i].Judged == Unused {
+				out.Targets[i].Judged = TooFew // there may be requests, which are not of the policy as it is
+			}
+		}
+	}
 	return out
 }
 
@@ -327,6 +350,14 @@ func (s *shift) leadsElsewhere(x *Index, ways map[meshGoal][]*snapshot.Route, ca
 		return true
 	}
 	return slices.ContainsFunc(ways[at], func(r *snapshot.Route) bool { return r == nil || takes(r.Match, x.workloads[caller]) })
+}
+
+// total is the sum of a trend.
+func total(trend []uint64) (n uint64) {
+	for _, of := range trend {
+		n += of
+	}
+	return n
 }
 
 func addTrend(a, b []uint64) []uint64 {

@@ -114,6 +114,7 @@ func (t *term) begin(now time.Time, state *snapshot.State, entrances map[string]
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.name(now, state)
+	t.versions.Note(state, now)
 	for name, at := range entrances {
 		switch before, known := t.entrances[name]; {
 		case !known && len(t.entrances) == 0: // the first translation

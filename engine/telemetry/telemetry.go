@@ -78,6 +78,8 @@ type term struct {
 	changed   map[string]time.Time
 	// pods are those of state.
 	pods map[traffic.Proxy]*traffic.Pod
+	// versions has since when policies are in force as they are.
+	versions traffic.Versions
 	// heard is when an agent said something of a proxy last; agents are what is known of the agents.
 	heard  map[traffic.Proxy]time.Time
 	agents map[string]*fromAgent
@@ -187,6 +189,8 @@ func (t *term) with(at time.Time, do func(*traffic.Context, *traffic.Ring)) bool
 	defer t.mu.Unlock()
 	c := &traffic.Context{State: state, Survey: survey, Status: t.status, Fresh: at.Add(-3 * t.every), Sent: at.Add(-3*t.every - silent)}
 	c.Clusters = t.clusters(c)
+	t.versions.Note(state, at)
+	c.Versions = t.versions
 	do(c, t.ring)
 	return true
 }

@@ -31,7 +31,9 @@ type Report struct {
 	Folded uint64 `json:"folded,omitempty"`
 	// Clusters are by name.
 	Clusters []ClusterReport `json:"clusters,omitempty"`
-	Rows     []Row           `json:"rows"`
+	// Changed are the policies and VirtualMeshes that changed in the window, with since when they are in force as they are.
+	Changed []Changed `json:"changed,omitempty"`
+	Rows    []Row     `json:"rows"`
 }
 
 // ClusterReport is how the numbers of a cluster come in.
@@ -162,6 +164,8 @@ type Context struct {
 	Fresh, Sent time.Time
 	// Clusters are those of the report.
 	Clusters []ClusterReport
+	// Versions has since when policies are in force as they are.
+	Versions Versions
 }
 
 // IsRead reports whether a proxy was read lately, by its status.

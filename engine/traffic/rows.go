@@ -40,7 +40,7 @@ type Query struct {
 // Report answers a query at a time.
 func (r *Ring) Report(now time.Time, c *Context, q Query) *Report {
 	sums, from := r.Window(now, q.Window)
-	out := &Report{At: now, Since: r.since, Seconds: max(now.Sub(from).Seconds(), 0), Folded: r.folded, Clusters: c.Clusters, Rows: []Row{}}
+	out := &Report{At: now, Since: r.since, Seconds: max(now.Sub(from).Seconds(), 0), Folded: r.folded, Clusters: c.Clusters, Changed: c.Versions.After(from.Add(-Settles)), Rows: []Row{}}
 	covered := c.coverage()
 	for _, at := range covered {
 		out.Proxies += at.proxies
