@@ -28,7 +28,7 @@ var monitoringFiles embed.FS
 // monitoringShort says what each of them is.
 var monitoringShort = map[string]string{
 	"dashboard.json": "a dashboard for Grafana: import it, and choose the data source",
-	"rules.yaml":     "alerts: clusters, roots, policies and shifts, as a PrometheusRule",
+	"rules.yaml":     "alerts: clusters, roots, policies, shifts and failures, as a PrometheusRule",
 }
 
 func monitoringTopic() topic {
