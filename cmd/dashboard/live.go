@@ -120,7 +120,7 @@ func whyClustersUnread(ctx context.Context, config *rest.Config, namespace strin
 	case apierrors.IsForbidden(err):
 		return "you may not read the clusters' credentials in namespace " + namespace, nil
 	case err != nil:
-		return "", fmt.Errorf("management cluster %s: %w; check the context and your permissions there", config.Host, err)
+		return "", watch.UnreadError(config.Host, err)
 	}
 	return "", nil
 }
