@@ -83,9 +83,13 @@ func commandsOf(group *cobra.Command) (names []string) {
 
 // UnknownFlag adds a similar flag of the command to the error for a flag that it
 // does not have. If the command only groups others, what is wrong is the word before
-// the flag, or that there is none. Other errors of parsing flags become FlagErrors as
-// they are.
+// the flag, or that there is none. Of a time that cannot be read, it says how one is
+// written. Other errors of parsing flags become FlagErrors as they are.
 func UnknownFlag(cmd *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) && invalid.GetFlag().Value.Type() == "duration" {
+		return FlagErrorf("--%s %q: want a time with its unit, for example 30s, 15m or 1h", invalid.GetFlag().Name, invalid.GetValue())
+	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
 		return &FlagError{Err: err}
