@@ -99,8 +99,8 @@ func (s *sight) window() string {
 	return "last " + short(min(time.Duration(s.Report.Seconds*float64(time.Second)).Round(time.Minute), traffic.Kept))
 }
 
-// changedAt is since when a policy or a VirtualMesh is in force as it is, with the time until its effect is counted; zero if that is longer than
-// the window.
+// changedAt is since when a policy or a VirtualMesh is in force as it is, with the time until its effect is counted;
+// zero if that is longer than the window.
 func (s *sight) changedAt(ref snapshot.Ref) time.Time {
 	for _, c := range s.Report.Changed {
 		if c.On == ref {

@@ -11,8 +11,8 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// Settles is how long after it is seen that a policy is in force as it is now, at most, requests are counted that went by what was before: control
-// planes pass it on, and what proxies count is read every Point.
+// Settles is how long after a policy is seen to be in force as it is now requests may still be counted that went by
+// what was before: control planes pass it on, and what proxies count is read every Point.
 const Settles = 2 * Point
 
 // Changed is since when a policy, or a VirtualMesh, is in force as it is now: requests that were counted before went by something else.
