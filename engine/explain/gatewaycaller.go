@@ -213,7 +213,7 @@ func unreadAtGateways(q *query) string {
 	if c == nil {
 		return ""
 	}
-	denied := slices.DeleteFunc(slices.Clone(c.Denied), func(k snapshot.Kind) bool { return q.mesh.Dialect.Reads[k] == nil })
+	denied := slices.DeleteFunc(slices.Clone(c.Denied), func(k snapshot.Kind) bool { return !decides(q.mesh.Dialect, k) })
 	if len(denied) == 0 {
 		return ""
 	}

@@ -121,12 +121,8 @@ func (o *GraphSeen) add(row *traffic.Row) {
 
 // uncalled is what was counted of a call that nobody made: nothing is known if the proxies of the caller were not read.
 func uncalled(s *sight, from snapshot.Ref) *GraphSeen {
-	row := s.served[from]
-	switch {
-	case row == nil:
-		return &GraphSeen{State: traffic.NoData, Why: "meshctl serve does not count it yet"}
-	case row.State == traffic.NoData:
-		return &GraphSeen{State: traffic.NoData, Why: whyText(row)}
+	if known, why := s.sending(from); !known {
+		return &GraphSeen{State: traffic.NoData, Why: why}
 	}
 	return &GraphSeen{State: traffic.NoTraffic}
 }

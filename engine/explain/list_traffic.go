@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -156,18 +157,21 @@ func TrafficNotes(r *traffic.Report, window time.Duration) []string {
 	slices.Sort(reasons)
 	for _, reason := range reasons {
 		of := rows[reason]
-		var names []string
-		for _, o := range of[:min(len(of), 3)] {
-			names = append(names, placed(&o.To))
-		}
-		if len(of) > 3 {
-			names = append(names, fmt.Sprintf("%d more", len(of)-3))
-		}
-		text := fmt.Sprintf("%s: %s", strings.Join(names, ", "), reason)
+		text := fmt.Sprintf("%s: %s", firstPlaced(of), reason)
 		if detail := of[0].Detail; detail != "" {
 			text += " (" + detail + ")"
 		}
 		out = append(out, text+".")
+	}
+	sending := map[string][]*traffic.Row{}
+	for i := range r.Rows {
+		if o := &r.Rows[i]; o.Sends != nil && o.Sends.State == traffic.NoData {
+			why := reasonText(o.Sends.Reason, o.Sends.Detail)
+			sending[why] = append(sending[why], o)
+		}
+	}
+	for _, why := range slices.Sorted(maps.Keys(sending)) {
+		out = append(out, fmt.Sprintf("Nothing is known of what is sent by %s: %s.", firstPlaced(sending[why]), why))
 	}
 	for _, c := range r.Clusters {
 		if lost := lostText(&c); lost != "" {
@@ -178,6 +182,18 @@ func TrafficNotes(r *traffic.Report, window time.Duration) []string {
 		out = append(out, fmt.Sprintf("Callers with few requests were counted together %d times, as there were more than %d edges.", r.Folded, traffic.MaxEdges))
 	}
 	return out
+}
+
+// firstPlaced names the first of some rows, and counts the others.
+func firstPlaced(rows []*traffic.Row) string {
+	var names []string
+	for _, o := range rows[:min(len(rows), 3)] {
+		names = append(names, placed(&o.To))
+	}
+	if len(rows) > 3 {
+		names = append(names, fmt.Sprintf("%d more", len(rows)-3))
+	}
+	return strings.Join(names, ", ")
 }
 
 // lostText says how many readings of an agent were lost; empty if none was.

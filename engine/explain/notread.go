@@ -32,7 +32,7 @@ func (x *Index) NotRead(clusters ...string) string {
 		if c == nil || !wanted(m.Cluster) || notReadReason(x, c) != "" {
 			continue
 		}
-		kinds := slices.DeleteFunc(slices.Clone(c.Denied), func(k snapshot.Kind) bool { return m.Dialect.Reads[k] == nil })
+		kinds := slices.DeleteFunc(slices.Clone(c.Denied), func(k snapshot.Kind) bool { return !decides(m.Dialect, k) })
 		isUnsent := func(k snapshot.Kind) bool { return slices.Contains(c.Unsent, k) }
 		if forbidden := slices.DeleteFunc(slices.Clone(kinds), isUnsent); len(forbidden) > 0 {
 			denied = append(denied, kindNames(forbidden)+" of "+m.Cluster)
@@ -50,6 +50,11 @@ func (x *Index) NotRead(clusters ...string) string {
 		said = append(said, firstOf(slices.Compact(unsent))+", which the agent is too old to send, and which may decide otherwise: register the cluster again with --agent-image")
 	}
 	return snapshot.Sentences(atMost(said)...)
+}
+
+// decides reports whether objects of a kind that users write may decide about requests in meshes of a dialect.
+func decides(d *snapshot.Dialect, kind snapshot.Kind) bool {
+	return d.Reads[kind] != nil && kind.Info().Effect&snapshot.Counts == 0
 }
 
 // atMost keeps the first sentences, and counts the others.

@@ -101,11 +101,23 @@ func (c *SeenCount) text() string {
 }
 
 // whyText says why there is no data about a row, or not all.
-func whyText(row *traffic.Row) string {
-	if row.Reason == "" {
-		return row.Detail
+func whyText(row *traffic.Row) string { return reasonText(row.Reason, row.Detail) }
+
+func reasonText(reason traffic.Reason, detail string) string {
+	if reason == "" {
+		return detail
 	}
-	return row.Reason.String() + prefixed(": ", row.Detail)
+	return reason.String() + prefixed(": ", detail)
+}
+
+// sending says whether it is known what a workload sends, and if not, or not all of it, why.
+func (s *sight) sending(from snapshot.Ref) (known bool, why string) {
+	row := s.served[from]
+	if row == nil {
+		return false, "meshctl serve does not count it yet"
+	}
+	sent := row.Sending()
+	return sent.State != traffic.NoData, reasonText(sent.Reason, sent.Detail)
 }
 
 // stateOf is what was seen of Destinations and VirtualDestinations: that of the first one with numbers, else of the first one without data.
@@ -196,6 +208,12 @@ func seenWorkload(x *Index, ref snapshot.Ref) *Seen {
 	out := &Seen{Window: s.window(), State: traffic.NoData, Why: "meshctl serve does not count it yet"}
 	if row := s.served[ref]; row != nil {
 		out.State, out.Why, out.Denied = row.State, whyText(row), row.Denied
+		if sent := row.Sending(); row.Sends != nil && sent.Reason != "" {
+			if out.Why != "" {
+				out.Why += "; "
+			}
+			out.Why += "of what it sends: " + reasonText(sent.Reason, sent.Detail)
+		}
 		out.SeenCount.add(row)
 	}
 	at := map[snapshot.Ref]int{}

@@ -87,7 +87,7 @@ func seenBacking(x *Index, ref snapshot.Ref) SeenBacking {
 			continue
 		}
 		row := x.sight.served[name]
-		if row == nil || row.State == traffic.NoData {
+		if row == nil || row.State == traffic.NoData || row.Reason == traffic.Uncounted {
 			out.Got = nil
 			return out
 		}

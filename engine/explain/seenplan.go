@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
-	"github.com/meshctl/meshctl/engine/traffic"
 )
 
 // PlannedSeen is what the callers sent lately that a change closes services to.
@@ -41,12 +40,13 @@ func plannedSeen(before *Index, effects []Effect) *PlannedSeen {
 		}
 		for _, from := range losing(before, e) {
 			out.Calls++
-			switch call, row := sent[from], s.served[from]; {
+			known, _ := s.sending(from)
+			switch call := sent[from]; {
 			case call != nil && call.Requests > 0:
 				callers[from] = true
 				out.Requests += call.Requests
 				out.Sent = append(out.Sent, *call)
-			case row == nil || row.State == traffic.NoData:
+			case !known:
 				uncounted[from] = true
 			}
 		}

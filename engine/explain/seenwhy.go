@@ -38,11 +38,8 @@ func (w *Why) addSeen(x *Index) {
 	if severity, _ := n.severity(); severity == snapshot.Error {
 		w.Seen.Failing = shareText(n.late.failed, n.late.all) + " of its requests there fail: " + n.lateText(s)
 	}
-	if row := s.served[w.From]; w.Seen.State == traffic.NoTraffic && (row == nil || row.State == traffic.NoData) {
-		w.Seen.State, w.Seen.Why = traffic.NoData, "meshctl serve does not count its callers yet"
-		if row != nil {
-			w.Seen.Why = whyText(row)
-		}
+	if known, why := s.sending(w.From); w.Seen.State == traffic.NoTraffic && !known {
+		w.Seen.State, w.Seen.Why = traffic.NoData, why
 	}
 	if note := w.contradiction(); note != "" {
 		w.Notes = append(w.Notes, note)

@@ -174,6 +174,7 @@ var samples = map[snapshot.Kind]sample{
 	snapshot.RequestAuthentication: bySelector(`"selector":{"matchLabels":{"app":"%s"}}`),
 	snapshot.WasmPlugin:            bySelector(`"selector":{"matchLabels":{"app":"%s"}},"url":"oci://example.com/sample:1"`),
 	snapshot.TrafficExtension:      bySelector(`"selector":{"matchLabels":{"app":"%s"}},"wasm":{"url":"oci://example.com/sample:1"}`),
+	snapshot.Telemetry:             bySelector(`"selector":{"matchLabels":{"app":"%s"}},"metrics":[{"overrides":[{"disabled":true}]}]`),
 	snapshot.WorkloadEntry:         bySelector(`"address":"10.7.7.7","labels":{"app":"%s"}`),
 
 	// Served with any fields here, and without a status.

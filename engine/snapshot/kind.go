@@ -58,6 +58,7 @@ const (
 	RequestAuthentication
 	WasmPlugin
 	TrafficExtension
+	Telemetry
 	HTTPRoute
 	GRPCRoute
 	GatewayTCPRoute
@@ -117,6 +118,8 @@ const (
 	Hosts
 	// Aged: of two for the same, the mesh uses the older one.
 	Aged
+	// Counts: they say what proxies count, and nothing about requests.
+	Counts
 )
 
 // KindInfo describes a Kind to the world outside the engine.
@@ -149,6 +152,7 @@ const (
 	istioNetworking   = "networking.istio.io"
 	istioSecurity     = "security.istio.io"
 	istioExtensions   = "extensions.istio.io"
+	istioTelemetry    = "telemetry.istio.io"
 	gatewayAPI        = "gateway.networking.k8s.io"
 	kubeNetworking    = "networking.k8s.io"
 	smiSplit          = "split.smi-spec.io"
@@ -240,6 +244,7 @@ var kinds = [kindCount]KindInfo{
 	RequestAuthentication: optional(istioSecurity, "v1", "RequestAuthentication", "requestauthentications", Watch).later().byHand(),
 	WasmPlugin:            optional(istioExtensions, "v1alpha1", "WasmPlugin", "wasmplugins", Watch).later().byHand(),
 	TrafficExtension:      optional(istioExtensions, "v1alpha1", "TrafficExtension", "trafficextensions", Watch).later().byHand(),
+	Telemetry:             optional(istioTelemetry, "v1", "Telemetry", "telemetries", Watch).with(Counts).later().byHand(),
 
 	HTTPRoute:       optional(gatewayAPI, "v1", "HTTPRoute", "httproutes", Watch).later().byHand(),
 	GRPCRoute:       optional(gatewayAPI, "v1", "GRPCRoute", "grpcroutes", Watch).later().byHand(),
@@ -268,6 +273,7 @@ var kinds = [kindCount]KindInfo{
 var sameFields = map[string][]string{
 	istioNetworking: {"v1alpha3", "v1beta1"},
 	istioSecurity:   {"v1beta1"},
+	istioTelemetry:  {"v1alpha1"},
 }
 
 // Has reports whether objects of the kind can be written in a version of its group, and mean the same.

@@ -82,7 +82,21 @@ type ProxyStats struct {
 	// Counts reports whether a proxy keeps the numbers of its clusters, by what it says of its settings when it connects: the metadata of its
 	// node, a google.protobuf.Struct as bytes. It is false, too, if the proxy does not say. What a proxy says is about itself only.
 	Counts func(metadata []byte) bool
+	// Uncounted says of the pods of a mesh in a cluster, by their namespace and labels, what their proxies do not count of the mesh's own
+	// metrics. Nil if nothing can be disabled.
+	Uncounted func(*Cluster) func(mesh *MeshPlan, namespace string, labels map[string]string) Uncounted
 }
+
+// Uncounted is what the proxy of a pod does not count although it counts others, because users have disabled it.
+type Uncounted struct {
+	// Calls are requests that the pod sends, and Serves those that it gets.
+	Calls, Serves UncountedSide
+	// Unread says in a clause which objects could not be read that may disable something; empty if all were read.
+	Unread string
+}
+
+// UncountedSide has the objects because of which something is not counted; zero if it is.
+type UncountedSide struct{ Requests, Connections Ref }
 
 // CountSide says whose requests a number is about.
 type CountSide uint8

@@ -287,7 +287,7 @@ func (t *term) note(pod *traffic.Pod, at, arrived time.Time, reading *traffic.Re
 	for _, came := range t.book.Take(pod.Proxy, at, reading) {
 		t.ring.Add(arrived, t.key(arrived, pod, came.Target), &came.Values)
 	}
-	now := traffic.Status{Read: at}
+	now := traffic.Status{Read: at, Own: t.book.Own(pod.Proxy)}
 	if !t.book.Counts(pod.Proxy) {
 		now = traffic.Status{Reason: traffic.NotCounted}
 	}

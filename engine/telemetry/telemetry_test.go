@@ -37,6 +37,8 @@ type fleet struct {
 	refused map[string]bool
 	// idle: proxies count nothing, and say so on no page.
 	idle bool
+	// own is what proxies count by themselves, in place of their clusters.
+	own func(pod string) string
 	// most is how many were read at a time.
 	now, most int
 }
@@ -70,7 +72,7 @@ func (f *fleet) get(ctx context.Context, _ *rest.Config, _, pod string, port uin
 	f.mu.Lock()
 	f.now++
 	f.most = max(f.most, f.now)
-	fault, requests, idle := f.fault, f.requests, f.idle
+	fault, requests, idle, own := f.fault, f.requests, f.idle, f.own
 	f.mu.Unlock()
 	defer func() { f.mu.Lock(); f.now--; f.mu.Unlock() }()
 	if port != 15090 {
@@ -87,6 +89,9 @@ func (f *fleet) get(ctx context.Context, _ *rest.Config, _, pod string, port uin
 		}
 	}
 	text := fmt.Sprintf("envoy_server_uptime{} %d\n", int(time.Since(f.began).Seconds()))
+	if own != nil {
+		return []byte(text + own(pod)), nil
+	}
 	if !idle {
 		host := fmt.Sprintf("%s.%s.svc.cluster.local", enginetest.Service(1), enginetest.Namespace(1))
 		text += fmt.Sprintf("envoy_cluster_upstream_rq{cluster_name=\"outbound|80||%s\",response_code_class=\"2xx\"} %d\n", host, requests)

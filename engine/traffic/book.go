@@ -174,6 +174,12 @@ func (b *Book) Counts(p Proxy) bool {
 	return a != nil && a.decided
 }
 
+// Own reports whether the proxy's own numbers count, and not those of its clusters.
+func (b *Book) Own(p Proxy) bool {
+	a := b.accounts[p]
+	return a != nil && a.decided && a.own
+}
+
 // Knows reports whether there was a reading of the proxy.
 func (b *Book) Knows(p Proxy) bool { return b.accounts[p] != nil }
 

@@ -42,6 +42,9 @@ const (
 	NotCounted Reason = "NOT_COUNTED"
 	// Altered: what its proxies count lacks a label without which nobody knows what it is about.
 	Altered Reason = "ALTERED"
+	// Uncounted: a Telemetry disables what its proxies would count. Unread: whether one does could not be read.
+	Uncounted Reason = "DISABLED_BY_TELEMETRY"
+	Unread    Reason = "TELEMETRY_UNREAD"
 )
 
 var reasons = map[Reason]string{
@@ -60,6 +63,8 @@ var reasons = map[Reason]string{
 	NotInPrometheus: "the Prometheus of its cluster has nothing of its pods",
 	NotCounted:      "its proxies count no requests; see: meshctl top --help",
 	Altered:         "a Telemetry of the mesh has removed labels without which nobody knows what its proxies count",
+	Uncounted:       "a Telemetry of the mesh disables what its proxies would count",
+	Unread:          "whether a Telemetry disables what its proxies would count is not known",
 }
 
 // String is the reason as the rest of a sentence.
@@ -72,6 +77,8 @@ type Pod struct {
 	Stats    *snapshot.ProxyStats
 	// Door is that of its cluster.
 	Door Door
+	// Uncounted is what the proxy does not count of the mesh's own metrics.
+	Uncounted snapshot.Uncounted
 }
 
 // Survey is what there is to read of a State.
@@ -111,22 +118,39 @@ func Look(state *snapshot.State) *Survey {
 		found[workloadAt{k.Controller.ClusterName, k.Controller.Namespace, kindOf(w), k.Controller.Name}] = w
 	}
 	for _, c := range state.Input.Clusters {
-		owner := discovery.PodOwners(c)
+		owner, uncounted := discovery.PodOwners(c), uncountedIn(c)
 		for _, pod := range c.Pods {
 			kind, name := owner(pod)
 			w := found[workloadAt{c.Name, pod.Namespace, strings.ToLower(kind), name}]
 			if w == nil || pod.Status.Phase != corev1.PodRunning {
 				continue
 			}
-			names := meshes[snapshot.Ref{Namespace: w.Spec.Mesh.Namespace, Name: w.Spec.Mesh.Name}].Dialect.Proxies
+			mesh := meshes[snapshot.Ref{Namespace: w.Spec.Mesh.Namespace, Name: w.Spec.Mesh.Name}]
+			names := mesh.Dialect.Proxies
 			if !hasContainer(pod, names.Container) {
 				continue
 			}
 			delete(s.Without, snapshot.RefOf(snapshot.Workload, w))
-			s.Pods = append(s.Pods, Pod{ProxyOf(c.Name, pod), w, names.Stats, s.Entrances[c.Name].Door})
+			s.Pods = append(s.Pods, Pod{ProxyOf(c.Name, pod), w, names.Stats, s.Entrances[c.Name].Door, uncounted(mesh, pod)})
 		}
 	}
 	return s
+}
+
+// uncountedIn says of the pods of a cluster what their proxies do not count.
+func uncountedIn(c *snapshot.Cluster) func(*snapshot.MeshPlan, *corev1.Pod) snapshot.Uncounted {
+	type ofMesh = func(mesh *snapshot.MeshPlan, namespace string, labels map[string]string) snapshot.Uncounted
+	byStats := map[*snapshot.ProxyStats]ofMesh{}
+	return func(mesh *snapshot.MeshPlan, pod *corev1.Pod) snapshot.Uncounted {
+		stats := mesh.Dialect.Proxies.Stats
+		if stats.Uncounted == nil {
+			return snapshot.Uncounted{}
+		}
+		if byStats[stats] == nil {
+			byStats[stats] = stats.Uncounted(c)
+		}
+		return byStats[stats](mesh, pod.Namespace, pod.Labels)
+	}
 }
 
 // ProxyOf is that of a pod.
@@ -171,6 +195,8 @@ func hasContainer(pod *corev1.Pod, name string) bool {
 type Status struct {
 	// Read is when the last one succeeded; zero if none did.
 	Read time.Time
+	// Own: it counts by the mesh's own metrics, which a Telemetry may disable.
+	Own bool
 	// Reason is why the last one did not, and Detail what else is known, for people.
 	Reason Reason
 	Detail string

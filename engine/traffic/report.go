@@ -1,6 +1,8 @@
 package traffic
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
@@ -84,7 +86,25 @@ type Row struct {
 	Trend []uint64 `json:"trend,omitempty"`
 	// FailedTrend are those of Trend that were answered with 5xx, or not at all; none where there are none.
 	FailedTrend []uint64 `json:"failedTrend,omitempty"`
+	// Sends is what is known of the requests that a workload sends, where that differs from State and Reason, which are of those that it
+	// gets.
+	Sends *Known `json:"sends,omitempty"`
 	Numbers
+}
+
+// Known says whether there are numbers, as a Row does.
+type Known struct {
+	State  State  `json:"state"`
+	Reason Reason `json:"reason,omitempty"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// Sending is what is known of the requests that the workload of a row sends. It does not say whether there were any.
+func (r *Row) Sending() Known {
+	if r.Sends != nil {
+		return *r.Sends
+	}
+	return Known{r.State, r.Reason, r.Detail}
 }
 
 // Numbers are those of a window.
@@ -183,6 +203,59 @@ type coverage struct {
 	// reason and detail are of one that is not.
 	reason Reason
 	detail string
+	// calls and serves are of those that are read.
+	calls, serves side
+}
+
+// side is whether the proxies that are read count what pods send, or get.
+type side struct {
+	// uncounted is how many do not count requests, and partly how many do not count connections. unread is how many of the others may not.
+	uncounted, partly, unread int
+	// by is one of the objects because of which they do not, or else says why that is not known.
+	by string
+}
+
+// add adds a proxy that is read and counts by the mesh's own metrics.
+func (s *side) add(u *snapshot.UncountedSide, unread string) {
+	switch {
+	case u.Requests != (snapshot.Ref{}):
+		s.uncounted++
+		s.by = u.Requests.String()
+	case u.Connections != (snapshot.Ref{}):
+		s.partly++
+		s.by = cmp.Or(s.by, u.Connections.String()+", of connections")
+	case unread != "":
+		s.unread++
+		s.by = cmp.Or(s.by, unread)
+	}
+}
+
+// note says what is not known of a side of which some proxies are read; none if all is.
+func (c *coverage) note(s *side) (reason Reason, detail string) {
+	switch {
+	case c.read == 0:
+		return "", ""
+	case c.read < c.proxies:
+		return c.reason, fmt.Sprintf("%d of %d proxies were read", c.read, c.proxies)
+	case s.uncounted == c.read && s.uncounted > 0, s.partly == c.read && s.partly > 0:
+		return Uncounted, s.by
+	case s.uncounted+s.partly > 0:
+		return Uncounted, fmt.Sprintf("%s, in %d of %d proxies", s.by, s.uncounted+s.partly, c.read)
+	case s.unread > 0:
+		return Unread, s.by
+	}
+	return "", ""
+}
+
+// without is why nothing is known of a side; empty if something is.
+func (c *coverage) without(s *side) (reason Reason, detail string) {
+	switch {
+	case c.read == 0:
+		return c.reason, c.detail
+	case s.uncounted == c.read:
+		return Uncounted, s.by
+	}
+	return "", ""
 }
 
 func (c *Context) coverage() map[snapshot.Ref]*coverage {
@@ -203,6 +276,12 @@ func (c *Context) coverage() map[snapshot.Ref]*coverage {
 		switch {
 		case known && c.IsRead(pod, status):
 			at.read++
+			if status.Own {
+				at.calls.add(&pod.Uncounted.Calls, pod.Uncounted.Unread)
+				at.serves.add(&pod.Uncounted.Serves, pod.Uncounted.Unread)
+			}
+		case status.Reason == NotCounted && pod.Uncounted.Serves.Requests != (snapshot.Ref{}):
+			at.reason, at.detail = Uncounted, pod.Uncounted.Serves.Requests.String()
 		case known && status.Reason != "":
 			at.reason, at.detail = status.Reason, status.Detail
 		case at.reason == "":

@@ -170,10 +170,11 @@ func (t *rows) callersOf(ref snapshot.Ref) (state State, reason Reason, detail s
 		if at == nil || at.reason == NoPods {
 			continue
 		}
-		if all++; at.read == 0 {
+		all++
+		if why, more := at.without(&at.calls); why != "" {
 			without++
-			if reason == "" || at.reason < reason {
-				reason, detail = at.reason, at.detail
+			if reason == "" || why < reason {
+				reason, detail = why, more
 			}
 		}
 	}
@@ -229,23 +230,48 @@ func (t *rows) workloads() []Row {
 		}
 		at, v := t.covered[ref], gets[ref]
 		row := Row{To: to, State: HasNumbers, Doors: through[ref].list(), Trend: trends[ref].requests, FailedTrend: trends[ref].failures()}
-		switch {
-		case v != nil:
+		if v != nil {
 			row.Numbers = numbersOf(v, t.seconds)
-		case calls[ref]: // it has none, but its callees have
-		case at == nil:
-			row.State, row.Reason = NoData, NotYet
-		case at.read == 0:
-			row.State, row.Reason, row.Detail = NoData, at.reason, at.detail
-		default:
-			row.State = NoTraffic
 		}
-		if at != nil && at.read > 0 && at.read < at.proxies {
-			row.Reason, row.Detail = at.reason, fmt.Sprintf("%d of %d proxies were read", at.read, at.proxies)
-		}
+		row.know(at, v != nil, calls[ref])
 		out = append(out, row)
 	}
 	return out
+}
+
+// know says what is known of a workload, of which it may have been counted what it gets, and what it sends.
+func (r *Row) know(at *coverage, gets, sends bool) {
+	if at == nil {
+		if !gets && !sends {
+			r.State, r.Reason = NoData, NotYet
+		}
+		return
+	}
+	known := func(s *side, counted bool) Known {
+		if counted {
+			reason, detail := at.note(s)
+			if reason == Unread { // the numbers show that nothing does
+				reason, detail = "", ""
+			}
+			return Known{HasNumbers, reason, detail}
+		}
+		if reason, detail := at.without(s); reason != "" {
+			return Known{NoData, reason, detail}
+		}
+		reason, detail := at.note(s)
+		return Known{NoTraffic, reason, detail}
+	}
+	got, sent := known(&at.serves, gets), known(&at.calls, sends)
+	r.State, r.Reason, r.Detail = got.State, got.Reason, got.Detail
+	if !gets && sends { // it has none, but its callees have
+		r.State = HasNumbers
+		if at.read == 0 {
+			r.Reason, r.Detail = "", ""
+		}
+	}
+	if sent.Reason != r.Reason || sent.Detail != r.Detail || (sent.State == NoData) != (r.State == NoData) {
+		r.Sends = &sent
+	}
 }
 
 // doors are those of several numbers, in any order.

@@ -119,6 +119,8 @@ type NodeSeries struct {
 	State  State  `json:"state"`
 	Reason Reason `json:"reason,omitempty"`
 	Detail string `json:"detail,omitempty"`
+	// Sends is as in a Row.
+	Sends *Known `json:"sends,omitempty"`
 }
 
 // SeriesOfNodes are the workloads that are wanted, ascending.
@@ -135,7 +137,7 @@ func (r *Ring) SeriesOfNodes(c *Context, s Samples, wanted func(*discoveryv1.Kub
 			continue
 		}
 		index[snapshot.RefOf(snapshot.Workload, w)] = len(out)
-		out = append(out, NodeSeries{Workload: k.Controller, State: row.State, Reason: row.Reason, Detail: row.Detail})
+		out = append(out, NodeSeries{Workload: k.Controller, State: row.State, Reason: row.Reason, Detail: row.Detail, Sends: row.Sends})
 	}
 	values := r.series(g, 2*len(out), func(key Key) (to []int) {
 		if key.Serves() {
@@ -148,12 +150,20 @@ func (r *Ring) SeriesOfNodes(c *Context, s Samples, wanted func(*discoveryv1.Kub
 		return to
 	})
 	ends := g.ends()
-	for i := range out {
-		times := ends
-		if out[i].State == NoData {
-			times = nil // a zero would be an answer
+	// Of what is not counted, a zero would be an answer.
+	side := func(known Known, of []Values) Series {
+		if known.State == NoData || of == nil && known.Reason == Uncounted {
+			return seriesOf(nil, of, r.since)
 		}
-		out[i].Outgoing, out[i].Incoming = seriesOf(times, values[2*i], r.since), seriesOf(times, values[2*i+1], r.since)
+		return seriesOf(ends, of, r.since)
+	}
+	for i := range out {
+		got := Known{State: out[i].State, Reason: out[i].Reason, Detail: out[i].Detail}
+		sent := got
+		if out[i].Sends != nil {
+			sent = *out[i].Sends
+		}
+		out[i].Outgoing, out[i].Incoming = side(sent, values[2*i]), side(got, values[2*i+1])
 	}
 	slices.SortFunc(out, func(a, b NodeSeries) int { return compareRefs(a.Workload, b.Workload) })
 	return out

@@ -24,6 +24,7 @@ import (
 	"github.com/meshctl/meshctl/engine"
 	filtersv1alpha1 "github.com/meshctl/meshctl/engine/api/filters/v1alpha1"
 	gatewayv1 "github.com/meshctl/meshctl/engine/api/gateway/v1"
+	telemetryv1 "github.com/meshctl/meshctl/engine/api/telemetry/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -249,6 +250,8 @@ func TestEditsOfIstioObjects(t *testing.T) {
 		&filtersv1alpha1.WasmPlugin{Spec: filtersv1alpha1.Spec{Match: []filtersv1alpha1.Match{{Mode: "CLIENT"}}}})
 	edited(t, ofMesh[*filtersv1alpha1.TrafficExtension](), &filtersv1alpha1.TrafficExtension{}, &filtersv1alpha1.TrafficExtension{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": "b"}}},
 		&filtersv1alpha1.TrafficExtension{Spec: filtersv1alpha1.Spec{Selector: &filtersv1alpha1.Selector{}}})
+	edited(t, ofMesh[*telemetryv1.Telemetry](), &telemetryv1.Telemetry{}, &telemetryv1.Telemetry{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": "b"}}},
+		&telemetryv1.Telemetry{Spec: telemetryv1.Spec{Metrics: []telemetryv1.Metrics{{Overrides: []telemetryv1.Override{{}}}}}})
 }
 
 // TestEditsOfWorkloadEntries: of these, labels are read wherever they stand, and that one is not healthy.

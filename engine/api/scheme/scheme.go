@@ -28,6 +28,7 @@ import (
 	observabilityv1 "github.com/meshctl/meshctl/engine/api/observability/v1"
 	rbacv1 "github.com/meshctl/meshctl/engine/api/rbac/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
+	telemetryv1 "github.com/meshctl/meshctl/engine/api/telemetry/v1"
 )
 
 // New returns a scheme with every kind. Each call returns a new one, so that a caller may add to it.
@@ -79,7 +80,7 @@ func addKubernetes(s *runtime.Scheme) error {
 }
 
 func addMeshes(s *runtime.Scheme) error {
-	return addAll(s, istionetworkingv1.AddToScheme, istiosecurityv1.AddToScheme, filtersv1alpha1.AddToScheme, osmconfigv1alpha2.AddToScheme, gatewayv1.AddToScheme, kubenetworkingv1.AddToScheme)
+	return addAll(s, istionetworkingv1.AddToScheme, istiosecurityv1.AddToScheme, filtersv1alpha1.AddToScheme, telemetryv1.AddToScheme, osmconfigv1alpha2.AddToScheme, gatewayv1.AddToScheme, kubenetworkingv1.AddToScheme)
 }
 
 func addAll(s *runtime.Scheme, adds ...func(*runtime.Scheme) error) error {

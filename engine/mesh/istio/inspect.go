@@ -135,7 +135,7 @@ func (h *handWritten) Holds(c *snapshot.Cluster) bool {
 		return true
 	}
 	for kind := range reads {
-		if !snapshot.SameSlice(h.from.OfMeshes[kind], c.OfMeshes[kind]) {
+		if kind.Info().Effect&snapshot.Counts == 0 && !snapshot.SameSlice(h.from.OfMeshes[kind], c.OfMeshes[kind]) {
 			return false
 		}
 	}

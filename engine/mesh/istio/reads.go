@@ -24,6 +24,7 @@ var reads = map[snapshot.Kind]func(snapshot.APIObject){
 	snapshot.EnvoyFilter:           strip(stripEnvoyFilter),
 	snapshot.WasmPlugin:            strip(stripWasmPlugin),
 	snapshot.TrafficExtension:      strip(stripTrafficExtension),
+	snapshot.Telemetry:             strip(stripTelemetry),
 	snapshot.Gateway:               strip(stripGateway),
 	snapshot.WorkloadEntry:         strip(stripWorkloadEntry),
 	snapshot.HTTPRoute:             strip(func(o *gatewayv1.HTTPRoute) { o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta) }),

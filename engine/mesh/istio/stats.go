@@ -27,7 +27,7 @@ var proxyStats = &snapshot.ProxyStats{
 	Port:    15090,
 	Path:    "stats/prometheus?usedonly&filter=" + url.QueryEscape(statsRead),
 	Unused:  "stats/prometheus?filter=" + url.QueryEscape(statsUnused),
-	Cluster: statsCluster, Own: ownCount, Node: statsNode, Counts: statsKept,
+	Cluster: statsCluster, Own: ownCount, Node: statsNode, Counts: statsKept, Uncounted: uncounted,
 }
 
 // statsCluster leaves out the clusters by which gateways pass connections on (outbound_.): who calls counts them.
