@@ -8,6 +8,7 @@
 //	local.go       an agent's side: reading the proxies of its own cluster
 //	push.go        an agent's side: the port to which proxies send by themselves, and who may
 //	pushsender.go  how much one of them may send
+//	pushconn.go    what all streams of one of them may have begun to send
 //	pushnumbers.go what one stream of a proxy says
 //	logs.go        an agent's side: access logs, at the same port
 //	logbook.go     the access logs since this process leads

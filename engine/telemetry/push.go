@@ -123,7 +123,8 @@ func (p *Push) listen(ctx context.Context, changed <-chan struct{}) error {
 func (p *Push) serve(ctx context.Context, listener net.Listener) error {
 	config := demanding(p.options.TLS)
 	server := grpc.NewServer(
-		grpc.Creds(credentials.NewTLS(config)), grpc.ForceServerCodecV2(doorCodec{}), grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(perConnection),
+		grpc.Creds(metering{credentials.NewTLS(config), p}), grpc.ForceServerCodecV2(doorCodec{}), grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(perConnection),
+		grpc.StaticStreamWindowSize(windowBytes), grpc.StaticConnWindowSize(windowOfAll), grpc.MaxHeaderListSize(maxHeaders),
 		grpc.ConnectionTimeout(10*time.Second), grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
 	)
 	server.RegisterService(&grpc.ServiceDesc{
@@ -189,11 +190,15 @@ func (p *Push) known(of kind, take func(in grpc.ServerStream, from *sender, pod 
 
 // refuse ends a stream.
 func (p *Push) refuse(of kind, code codes.Code, err error) error {
-	p.mu.Lock()
-	p.refused++
-	p.mu.Unlock()
+	p.noteRefused()
 	p.options.Log.Warn("a stream of "+string(of)+" is refused", "reason", err)
 	return status.Error(code, err.Error())
+}
+
+func (p *Push) noteRefused() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refused++
 }
 
 func addressOf(from net.Addr) (netip.Addr, bool) {

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -46,6 +47,8 @@ type sender struct {
 	streams     map[kind]int
 	opens       *rate.Limiter
 	bytes       *rate.Limiter
+	// unended are the bytes of messages that have begun and not ended, on all its connections.
+	unended atomic.Int64
 
 	mu sync.Mutex // guards what follows
 	// last is the stream of numbers that began last; nil before the first.
@@ -131,7 +134,7 @@ func (l *limited) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if from := l.push.connect(conn.RemoteAddr()); from != nil {
-			return &counted{Conn: conn, close: sync.OnceFunc(func() { l.push.disconnect(from) })}, nil
+			return &counted{Conn: conn, from: from, close: sync.OnceFunc(func() { l.push.disconnect(from) })}, nil
 		}
 		_ = conn.Close()
 	}
@@ -164,6 +167,7 @@ func (p *Push) disconnect(from *sender) {
 // counted is a connection that is counted until it is closed.
 type counted struct {
 	net.Conn
+	from  *sender
 	close func()
 }
 
