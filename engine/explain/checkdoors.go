@@ -19,6 +19,10 @@ func addDoors(c *CheckCategory, clusters []traffic.ClusterReport) {
 		}
 		message := fmt.Sprintf("%d of %d, door %s", r.Read, r.Proxies, r.Door)
 		lost := lostText(r)
+		if r.Refused > 0 {
+			c.info("telemetry/"+r.Cluster+"/refused", r.Cluster+": proxies that send by themselves are taken", refusedText(r),
+				"the proxies of a pod send its own numbers and logs with its own certificate; look at the pod, and at the log of the agent")
+		}
 		if r.Read == r.Proxies && r.Reason == "" {
 			if lost != "" {
 				message += "; " + lost

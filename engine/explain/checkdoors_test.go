@@ -18,6 +18,7 @@ func TestDoorsAreChecked(t *testing.T) {
 		{Cluster: "c", Door: traffic.Prometheus, Proxies: 3, Reason: traffic.NoPrometheus, Detail: "p.example: connection refused"},
 		{Cluster: "d", Door: traffic.Off},
 		{Cluster: "e", Door: traffic.Agent, Read: 1, Proxies: 3},
+		{Cluster: "p", Door: traffic.Push, Read: 3, Proxies: 3, Refused: 2, Refusal: "pod a/b: it reports as node \"c\""},
 		{Cluster: "f", Door: traffic.Scrape, Proxies: 3, Reason: traffic.NotAllowed},
 	})
 	var lines []string
@@ -30,6 +31,8 @@ func TestDoorsAreChecked(t *testing.T) {
 		"telemetry/c info: 0 of 3, door prometheus: p.example: connection refused",
 		"telemetry/d ok: not here: its KubernetesCluster says so",
 		"telemetry/e info: 1 of 3, door agent",
+		"telemetry/p/refused info: its agent refused what proxies send 2 times; the last time: pod a/b: it reports as node \"c\"",
+		"telemetry/p ok: 3 of 3, door push",
 		"telemetry/f info: 0 of 3, door scrape: meshctl serve may not create pods/portforward in its cluster; see: meshctl telemetry enable --help",
 	}, lines)
 }

@@ -178,6 +178,11 @@ func TrafficNotes(r *traffic.Report, window time.Duration) []string {
 			out = append(out, fmt.Sprintf("%s: %s; the next reading of a proxy has what a lost one had.", c.Cluster, lost))
 		}
 	}
+	for i := range r.Clusters {
+		if c := &r.Clusters[i]; c.Refused > 0 {
+			out = append(out, c.Cluster+": "+refusedText(c)+".")
+		}
+	}
 	if r.Folded > 0 {
 		out = append(out, fmt.Sprintf("Callers with few requests were counted together %d times, as there were more than %d edges.", r.Folded, traffic.MaxEdges))
 	}
@@ -206,6 +211,11 @@ func lostText(c *traffic.ClusterReport) string {
 		parts = append(parts, fmt.Sprintf("%s of its agent came too soon or late, or of unknown pods", count64(c.Rejected, "reading")))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// refusedText says what an agent has refused of proxies.
+func refusedText(c *traffic.ClusterReport) string {
+	return fmt.Sprintf("its agent refused what proxies send %s; the last time: %s", count64(c.Refused, "time"), c.Refusal)
 }
 
 func count64(n uint64, what string) string { return snapshot.Count(int(min(n, 1<<62)), what) }

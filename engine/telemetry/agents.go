@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/traffic"
 )
 
@@ -26,11 +27,20 @@ const (
 
 // fromAgent is what is known of the readings of one agent.
 type fromAgent struct {
-	// incarnation is that of the agent which said so, dropped how many readings it has dropped.
+	// incarnation is that of the agent which said so.
 	incarnation string
-	dropped     uint64
-	// lost and rejected are how many were since this process leads.
-	lost, rejected uint64
+	said        Lost
+	// lost and rejected are how many readings were since this process leads, and refused how many connections and streams.
+	lost, rejected, refused uint64
+}
+
+// Lost is what an agent did not take or send since it started.
+type Lost struct {
+	// Dropped is how many readings were not sent, as others were read before they could be.
+	Dropped uint64
+	// Refused is how many connections and streams of proxies were refused, and Refusal why the last one was, for people.
+	Refused uint64
+	Refusal string
 }
 
 // Wanted is how the agent of a cluster is to get what its proxies count: traffic.Agent, traffic.Push, or traffic.Off.
@@ -60,8 +70,8 @@ func (t *Telemetry) Take(cluster string, s *Sent) {
 	}
 }
 
-// Dropped notes how many readings an agent has dropped since it started.
-func (t *Telemetry) Dropped(cluster, incarnation string, dropped uint64) {
+// Lost notes what an agent did not take or send since it started.
+func (t *Telemetry) Lost(cluster, incarnation string, lost Lost) {
 	now := t.current.Load()
 	if now == nil {
 		return
@@ -69,13 +79,16 @@ func (t *Telemetry) Dropped(cluster, incarnation string, dropped uint64) {
 	now.mu.Lock()
 	defer now.mu.Unlock()
 	a := now.agent(cluster)
-	before := a.dropped
-	if a.incarnation != incarnation || dropped < before {
-		before = 0
+	before := a.said
+	if a.incarnation != incarnation || lost.Dropped < before.Dropped || lost.Refused < before.Refused {
+		before = Lost{}
 	}
-	a.incarnation, a.dropped = incarnation, dropped
-	a.lost += dropped - before
-	now.lost.WithLabelValues(cluster, lostOnTheWay).Add(float64(dropped - before))
+	lost.Refusal = clip(snapshot.Clean(lost.Refusal))
+	a.incarnation, a.said = incarnation, lost
+	a.lost += lost.Dropped - before.Dropped
+	a.refused += lost.Refused - before.Refused
+	now.lost.WithLabelValues(cluster, lostOnTheWay).Add(float64(lost.Dropped - before.Dropped))
+	now.refused.WithLabelValues(cluster).Add(float64(lost.Refused - before.Refused))
 }
 
 // agent is what is known of an agent, under the lock.

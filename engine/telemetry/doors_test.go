@@ -89,10 +89,10 @@ func TestAgents(t *testing.T) {
 				of.Take(west, f.said(t, pod, requests))
 				of.Take(west, f.said(t, pod, requests+100)) // too soon
 			}
-			of.Dropped(west, "a", uint64(round))
+			of.Lost(west, "a", Lost{Dropped: uint64(round), Refused: uint64(2 * round), Refusal: "pod a\x1b/b: why"})
 			time.Sleep(15 * time.Second)
 		}
-		of.Dropped(west, "b", 4) // another process of the agent
+		of.Lost(west, "b", Lost{Dropped: 4, Refused: 3, Refusal: "pod c/d: why"}) // another process of the agent
 		report, _, _ := ask(t, of, "?by=destinations")
 		assert.Equal(t, fmt.Sprint("numbers ", 5*len(pods)), rows(report)[west+"/service-00001"])
 		for i := range report.Rows {
@@ -101,9 +101,10 @@ func TestAgents(t *testing.T) {
 			}
 		}
 		assert.Equal(t, traffic.ClusterReport{
-			Cluster: west, Door: traffic.Agent, Read: len(pods), Proxies: len(pods), Dropped: 6, Rejected: uint64(3 * len(pods)),
+			Cluster: west, Door: traffic.Agent, Read: len(pods), Proxies: len(pods), Dropped: 6, Rejected: uint64(3 * len(pods)), Refused: 7, Refusal: "pod c/d: why",
 		}, report.Clusters[0])
 		assert.Equal(t, traffic.Scrape, report.Clusters[1].Door)
+		assert.InDelta(t, 7, sum(t, registry, "meshctl_telemetry_refused_total"), 0)
 
 		// What is about nobody's pod, too old, or no reading is left out.
 		stranger := f.said(t, pods[0], 1000)
@@ -153,6 +154,21 @@ func TestAgents(t *testing.T) {
 		cancel()
 		require.NoError(t, <-ended)
 	})
+}
+
+// sum adds up the counters of a family.
+func sum(t *testing.T, registry *prometheus.Registry, name string) (out float64) {
+	t.Helper()
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == name {
+				out += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return out
 }
 
 // lost are the readings of agents that were lost, by reason.

@@ -67,6 +67,9 @@ type Local struct {
 	queue   []traffic.Proxy
 	size    int
 	dropped uint64
+	// refused is how many connections and streams of proxies were refused, and refusal why the last one was.
+	refused uint64
+	refusal string
 	// counts are the proxies that have said that they count.
 	counts map[traffic.Proxy]bool
 }
@@ -116,6 +119,21 @@ func (l *Local) Want(door traffic.Door) {
 	}
 	l.before = door
 	poke(l.wake)
+}
+
+// Lost is what was not taken or sent.
+func (l *Local) Lost() Lost {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Lost{Dropped: l.dropped, Refused: l.refused, Refusal: l.refusal}
+}
+
+// refuse notes a connection or stream of a proxy that is refused.
+func (l *Local) refuse(why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refused++
+	l.refusal = clip(snapshot.Clean(why.Error()))
 }
 
 // Dropped is how many readings were not sent, as another one of the same proxy came before, or there were too many.

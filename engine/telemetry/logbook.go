@@ -121,6 +121,15 @@ func (b *logbook) recordsOf(now time.Time, cluster string, state *snapshot.State
 	return out
 }
 
+// lost calls a function with how many logged requests of each cluster were dropped by its agent, and not taken here.
+func (b *logbook) lost(each func(cluster string, dropped, rejected uint64)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for cluster, a := range b.agents {
+		each(cluster, a.lost, a.rejected)
+	}
+}
+
 // take takes what is said of the proxy of a pod, which is nil if it is not known.
 func (b *logbook) take(now time.Time, incarnation string, s *SentLogs, pod *traffic.Pod, who known) {
 	b.mu.Lock()
@@ -130,11 +139,11 @@ func (b *logbook) take(now time.Time, incarnation string, s *SentLogs, pod *traf
 		a = &fromLogs{}
 		b.agents[s.Proxy.Cluster] = a
 	}
-	if a.incarnation != incarnation || s.Dropped < a.dropped {
-		a.dropped = 0
+	if a.incarnation != incarnation || s.Dropped < a.said.Dropped {
+		a.said.Dropped = 0
 	}
-	a.lost += s.Dropped - a.dropped
-	a.incarnation, a.dropped = incarnation, s.Dropped
+	a.lost += s.Dropped - a.said.Dropped
+	a.incarnation, a.said.Dropped = incarnation, s.Dropped
 	if pod == nil || pod.Door != traffic.Push {
 		a.rejected += uint64(len(s.Entries))
 		return

@@ -18,6 +18,7 @@ type collector struct {
 	term                                           *term
 	requests, failures, retries, sent, received    *prometheus.Desc
 	duration, edges, folded, proxies, merged, lack *prometheus.Desc
+	logs                                           *prometheus.Desc
 }
 
 // series are the labels of an edge.
@@ -35,7 +36,10 @@ func (t *term) register(r prometheus.Registerer) error {
 	t.lost = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "meshctl", Name: "telemetry_lost_total", Help: "Readings of agents that were dropped on the way, or not taken, by reason. The next reading of a proxy has what a lost one had.",
 	}, []string{"cluster", "reason"})
-	for _, c := range []prometheus.Collector{t.reads, t.lost} {
+	t.refused = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "meshctl", Name: "telemetry_refused_total", Help: "Connections and streams of proxies that agents refused, by cluster.",
+	}, []string{"cluster"})
+	for _, c := range []prometheus.Collector{t.reads, t.lost, t.refused} {
 		if err := r.Register(c); err != nil {
 			return err
 		}
@@ -59,13 +63,14 @@ func (t *term) register(r prometheus.Registerer) error {
 		folded:   desc("telemetry_others_total", "Edges that became one with those of other callers of the same destination, as there were too many."),
 		proxies:  desc("telemetry_proxies", "Proxies by cluster and by what became of their last reading: ok, or the reason why there was none.", "cluster", "result"),
 		merged:   desc("telemetry_merged", "What edges have lost so that there are not too many time series: 0 nothing, 1 their subset, 2 their source, too."),
+		logs:     desc("access_logs_lost_total", "Logged requests that agents dropped, or that were not taken of them, by cluster and reason.", "cluster", "reason"),
 		lack:     desc("telemetry_since_timestamp_seconds", "Since when this process counts."),
 	})
 }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.requests, c.failures, c.retries, c.sent, c.received, c.duration, c.edges, c.folded, c.proxies, c.merged, c.lack} {
+	for _, d := range []*prometheus.Desc{c.requests, c.failures, c.retries, c.sent, c.received, c.duration, c.edges, c.folded, c.proxies, c.merged, c.lack, c.logs} {
 		out <- d
 	}
 }
@@ -73,6 +78,10 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	t := c.term
+	t.logs.lost(func(cluster string, dropped, rejected uint64) {
+		out <- prometheus.MustNewConstMetric(c.logs, prometheus.CounterValue, float64(dropped), cluster, lostOnTheWay)
+		out <- prometheus.MustNewConstMetric(c.logs, prometheus.CounterValue, float64(rejected), cluster, lostUnknown)
+	})
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	gauge := func(d *prometheus.Desc, n float64, labels ...string) {

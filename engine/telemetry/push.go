@@ -58,7 +58,6 @@ type Push struct {
 
 	mu      sync.Mutex // guards what follows
 	senders map[netip.Addr]*sender
-	refused uint64
 }
 
 // NewPush prepares a Push, which hands over what comes to a Local. It does no I/O.
@@ -74,9 +73,7 @@ func NewPush(local *Local, o PushOptions) *Push {
 
 // Refused is how many connections and streams were refused.
 func (p *Push) Refused() uint64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.refused
+	return p.local.Lost().Refused
 }
 
 // Run takes connections of proxies, while what they send is wanted, until ctx ends.
@@ -190,15 +187,9 @@ func (p *Push) known(of kind, take func(in grpc.ServerStream, from *sender, pod 
 
 // refuse ends a stream.
 func (p *Push) refuse(of kind, code codes.Code, err error) error {
-	p.noteRefused()
+	p.local.refuse(err)
 	p.options.Log.Warn("a stream of "+string(of)+" is refused", "reason", err)
 	return status.Error(code, err.Error())
-}
-
-func (p *Push) noteRefused() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.refused++
 }
 
 func addressOf(from net.Addr) (netip.Addr, bool) {

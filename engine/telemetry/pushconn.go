@@ -40,9 +40,10 @@ func (m metering) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo,
 	}
 	conn, info, err := m.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
+		m.push.local.refuse(fmt.Errorf("%s: it has no certificate of the mesh, or does not take that of the agent: %w", raw.RemoteAddr(), err))
 		return nil, nil, err
 	}
-	return &metered{Conn: conn, from: known.from, refuse: m.push.noteRefused, preface: prefaceBytes, begun: map[uint32]*unended{}}, info, nil
+	return &metered{Conn: conn, from: known.from, refuse: m.push.local.refuse, preface: prefaceBytes, begun: map[uint32]*unended{}}, info, nil
 }
 
 // Clone implements credentials.TransportCredentials.
@@ -68,7 +69,7 @@ const messageHeader = 5
 type metered struct {
 	net.Conn
 	from   *sender
-	refuse func()
+	refuse func(why error)
 
 	mu     sync.Mutex // guards what follows
 	closed bool
@@ -95,7 +96,8 @@ func (m *metered) Read(into []byte) (int, error) {
 	n, err := m.Conn.Read(into)
 	if n > 0 {
 		if over := m.follow(into[:n]); over != nil {
-			m.refuse()
+			over = fmt.Errorf("%s: %w", m.RemoteAddr(), over)
+			m.refuse(over)
 			return 0, over
 		}
 	}

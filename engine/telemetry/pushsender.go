@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -143,15 +144,15 @@ func (l *limited) Accept() (net.Conn, error) {
 // connect notes another connection; nil if it is one too many.
 func (p *Push) connect(from net.Addr) *sender {
 	at, ok := addressOf(from)
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if !ok {
-		p.refused++
+		p.local.refuse(errors.New("a connection that is none of IP"))
 		return nil
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	of := p.sender(at)
 	if of.connections >= maxConnections || !of.opens.Allow() {
-		p.refused++
+		p.local.refuse(fmt.Errorf("%s: it has too many connections, or begins them too often", at))
 		return nil
 	}
 	of.connections++

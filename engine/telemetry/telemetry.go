@@ -60,7 +60,9 @@ type term struct {
 	reads *prometheus.CounterVec
 	// lost counts readings of agents that did not arrive, or were not taken.
 	lost *prometheus.CounterVec
-	logs *logbook
+	// refused counts connections and streams of proxies that agents refused.
+	refused *prometheus.CounterVec
+	logs    *logbook
 
 	mu     sync.Mutex // guards what follows
 	book   *traffic.Book
@@ -205,6 +207,9 @@ func (t *term) clusters(c *traffic.Context) []traffic.ClusterReport {
 		}
 		if a := t.agents[name]; a != nil && ofAgent(at.Door) {
 			r.Dropped, r.Rejected = a.lost, a.rejected
+			if r.Refused = a.refused; r.Refused > 0 {
+				r.Refusal = a.said.Refusal
+			}
 		}
 		if at.Door == traffic.Prometheus && r.Detail == "" {
 			r.Detail = t.answers[name]

@@ -50,6 +50,9 @@ type ClusterReport struct {
 	// of a proxy has what a lost one had.
 	Dropped  uint64 `json:"dropped,omitempty"`
 	Rejected uint64 `json:"rejected,omitempty"`
+	// Refused is how many connections and streams of proxies the agent refused since this began, and Refusal why the last one was, for people.
+	Refused uint64 `json:"refused,omitempty"`
+	Refusal string `json:"refusal,omitempty"`
 	// Reason says why nothing is read, and Detail what else is known of that, for people.
 	Reason Reason `json:"reason,omitempty"`
 	Detail string `json:"detail,omitempty"`

@@ -80,6 +80,11 @@ func (a *Agent) telling(ctx context.Context) error {
 		}
 	}
 	want(first)
+	telling := func(t *relayv1.Telling) *relayv1.Telling {
+		lost := a.readings.Lost()
+		t.Dropped, t.Refused, t.Refusal = lost.Dropped, lost.Refused, lost.Refusal
+		return t
+	}
 	a.readings.Logs.Begin()
 	counted := a.meters.telemetry.Begin()
 	return stream[relayv1.Telling, relayv1.Wanted]{
@@ -93,13 +98,11 @@ func (a *Agent) telling(ctx context.Context) error {
 					if !more {
 						return nil, false
 					}
-					return &relayv1.Telling{Logged: relay.LoggedOf(logs), Dropped: a.readings.Dropped()}, true
+					return telling(&relayv1.Telling{Logged: relay.LoggedOf(logs)}), true
 				}
-				return &relayv1.Telling{Reading: relay.ReadingOf(s), Dropped: a.readings.Dropped()}, true
+				return telling(&relayv1.Telling{Reading: relay.ReadingOf(s)}), true
 			},
-			Beat: func() *relayv1.Telling {
-				return &relayv1.Telling{Beat: &relayv1.Beat{}, Dropped: a.readings.Dropped()}
-			},
+			Beat: func() *relayv1.Telling { return telling(&relayv1.Telling{Beat: &relayv1.Beat{}}) },
 		},
 	}.run(ctx, a.options.Times, counted)
 }

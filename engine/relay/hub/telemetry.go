@@ -22,7 +22,7 @@ type Readings interface {
 	// Take takes what an agent says of one proxy of its cluster.
 	Take(cluster string, s *telemetry.Sent)
 	// Dropped notes how many readings a process of an agent has dropped.
-	Dropped(cluster, incarnation string, dropped uint64)
+	Lost(cluster, incarnation string, lost telemetry.Lost)
 	// Records are the AccessLogRecords of which the agent of a cluster has to know.
 	Records(cluster string) []telemetry.LogRecord
 	// TakeLogs takes what a process of an agent says of the log of one proxy of its cluster.
@@ -85,7 +85,7 @@ func (h *Hub) Telemetry(in grpc.BidiStreamingServer[relayv1.Telling, relayv1.Wan
 	counted := h.book(name).telemetry.Begin()
 	go pump.Receive(h.options.Times, pump.Receiving(counted, in.Recv), func(frame *relayv1.Telling) error {
 		who.cluster.telling.take(who, func() {
-			readings.Dropped(name, who.incarnation, frame.GetDropped())
+			readings.Lost(name, who.incarnation, telemetry.Lost{Dropped: frame.GetDropped(), Refused: frame.GetRefused(), Refusal: frame.GetRefusal()})
 			if r := frame.GetReading(); r != nil {
 				readings.Take(name, relay.SentOf(r))
 			}

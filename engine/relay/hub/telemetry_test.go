@@ -46,10 +46,10 @@ func (l *ledger) Take(cluster string, s *telemetry.Sent) {
 	l.taken = append(l.taken, s.Proxy)
 }
 
-func (l *ledger) Dropped(cluster, incarnation string, n uint64) {
+func (l *ledger) Lost(cluster, incarnation string, lost telemetry.Lost) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.dropped[cluster+" "+incarnation] = n
+	l.dropped[cluster+" "+incarnation] = lost.Dropped
 }
 
 func (l *ledger) pods() (out []string) {

@@ -2368,7 +2368,11 @@ type Telling struct {
 	// How many readings were not sent since the agent started, as others were read before they could be.
 	Dropped uint64 `protobuf:"varint,4,opt,name=dropped,proto3" json:"dropped,omitempty"`
 	// Requests that a proxy logged. Agents of earlier versions send none.
-	Logged        *Logged `protobuf:"bytes,5,opt,name=logged,proto3" json:"logged,omitempty"`
+	Logged *Logged `protobuf:"bytes,5,opt,name=logged,proto3" json:"logged,omitempty"`
+	// How many connections and streams of proxies were refused since the agent started, and why the last one was, for people. Agents of earlier
+	// versions do not say.
+	Refused       uint64 `protobuf:"varint,6,opt,name=refused,proto3" json:"refused,omitempty"`
+	Refusal       string `protobuf:"bytes,7,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2436,6 +2440,20 @@ func (x *Telling) GetLogged() *Logged {
 		return x.Logged
 	}
 	return nil
+}
+
+func (x *Telling) GetRefused() uint64 {
+	if x != nil {
+		return x.Refused
+	}
+	return 0
+}
+
+func (x *Telling) GetRefusal() string {
+	if x != nil {
+		return x.Refusal
+	}
+	return ""
 }
 
 // Logged is what the proxy of one pod logs. Nothing is sent again; what a hub that begins to lead has to know is sent at the start of a stream.
@@ -3090,13 +3108,15 @@ const file_relay_proto_rawDesc = "" +
 	"retryAfter\x12\x1a\n" +
 	"\bwarnings\x18\a \x03(\tR\bwarnings\x12\x14\n" +
 	"\x05error\x18\b \x01(\tR\x05error\x12*\n" +
-	"\x04beat\x18\t \x01(\v2\x16.meshctl.relay.v1.BeatR\x04beat\"\xe5\x01\n" +
+	"\x04beat\x18\t \x01(\v2\x16.meshctl.relay.v1.BeatR\x04beat\"\x99\x02\n" +
 	"\aTelling\x12-\n" +
 	"\x05hello\x18\x01 \x01(\v2\x17.meshctl.relay.v1.HelloR\x05hello\x12*\n" +
 	"\x04beat\x18\x02 \x01(\v2\x16.meshctl.relay.v1.BeatR\x04beat\x123\n" +
 	"\areading\x18\x03 \x01(\v2\x19.meshctl.relay.v1.ReadingR\areading\x12\x18\n" +
 	"\adropped\x18\x04 \x01(\x04R\adropped\x120\n" +
-	"\x06logged\x18\x05 \x01(\v2\x18.meshctl.relay.v1.LoggedR\x06logged\"\x94\x01\n" +
+	"\x06logged\x18\x05 \x01(\v2\x18.meshctl.relay.v1.LoggedR\x06logged\x12\x18\n" +
+	"\arefused\x18\x06 \x01(\x04R\arefused\x12\x18\n" +
+	"\arefusal\x18\a \x01(\tR\arefusal\"\x94\x01\n" +
 	"\x06Logged\x12(\n" +
 	"\x03pod\x18\x01 \x01(\v2\x16.meshctl.relay.v1.NameR\x03pod\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\x03R\acreated\x12\x12\n" +
