@@ -101,6 +101,10 @@ func tap(ctx context.Context, o *TapOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	// Who cannot be asked now would have the record logged for nobody.
+	if _, err := o.ask(ctx); err != nil {
+		return err
+	}
 	client, err := dynamic.NewForConfig(management.Config)
 	if err != nil {
 		return fmt.Errorf("management cluster: %w", err)
@@ -173,6 +177,8 @@ func (o *TapOptions) selector(ctx context.Context) (*commonv1.KubeWorkloadMatche
 		return nil, fmt.Errorf("Workload %s: nothing is known of its pods; wait until meshctl serve has discovered them", ref.Name)
 	}
 	k := w.Spec.Kubernetes
+	// What a record selects by labels, pods of other workloads may have as well.
+	o.Query.Workload = k.Controller.Name + "." + k.Controller.Namespace + "." + k.Controller.ClusterName
 	if len(k.PodLabels) == 0 {
 		return nil, fmt.Errorf("Workload %s: its pods have no label in common, by which an AccessLogRecord selects them; give them one", ref.Name)
 	}
@@ -211,7 +217,7 @@ func (o *TapOptions) sweep(ctx context.Context, records dynamic.ResourceInterfac
 	}
 	for i := range list.Items {
 		r := &list.Items[i]
-		if !snapshot.LogEnded(r.GetAnnotations(), o.Now()) {
+		if !snapshot.LogEnded(r, o.Now()) {
 			continue
 		}
 		uid := r.GetUID()

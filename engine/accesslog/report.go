@@ -24,6 +24,8 @@ type Query struct {
 	// From and To are the two sides of a request, named in the same way.
 	From, To           string
 	Cluster, Namespace string
+	// Workload is the one whose proxy logged, as NAME.NAMESPACE.CLUSTER and no less.
+	Workload string
 	// Status is a status, a class such as 5xx, or a comparison such as >=500; Method is one of HTTP, and Path what the path begins with.
 	Status, Method, Path string
 	// Headers are request headers that were logged, as NAME=VALUE; without a value, the header has to be there.
@@ -57,7 +59,7 @@ func (q *Query) Values() url.Values {
 
 func (q *Query) fields() map[string]*string {
 	return map[string]*string{
-		"name": &q.Name, "from": &q.From, "to": &q.To, "cluster": &q.Cluster, "namespace": &q.Namespace, "status": &q.Status, "method": &q.Method, "path": &q.Path,
+		"name": &q.Name, "from": &q.From, "to": &q.To, "cluster": &q.Cluster, "namespace": &q.Namespace, "workload": &q.Workload, "status": &q.Status, "method": &q.Method, "path": &q.Path,
 	}
 }
 
@@ -143,6 +145,7 @@ func (q *Query) Matches(e *Entry) bool {
 	case err != nil || !status(e.HTTP.Response.ResponseCode),
 		q.Name != "" && !named(at, q.Name) && !slices.ContainsFunc(e.Records, func(record string) bool { return named(record, q.Name) }),
 		q.From != "" && !named(e.From, q.From), q.To != "" && !named(e.To, q.To),
+		q.Workload != "" && q.Workload != at,
 		q.Cluster != "" && q.Cluster != e.WorkloadRef.ClusterName, q.Namespace != "" && q.Namespace != e.WorkloadRef.Namespace,
 		q.Only != nil && !q.Only(e),
 		q.Method != "" && !strings.EqualFold(q.Method, r.RequestMethod), q.Path != "" && !strings.HasPrefix(r.Path, q.Path):

@@ -25,7 +25,7 @@ func TestQuery(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
 		"": true, "name=cart-v1": true, "name=cart-v1.shop": true, "name=cart-v1.shop.west": true, "name=cart": false, "name=failures": true, "name=failures.gloo-mesh": true, "name=failures.shop": false,
-		"from=front": true, "from=front.other": false, "to=cart-v1.shop": true, "to=front": false, "cluster=west": true, "cluster=east": false, "namespace=shop": true, "namespace=a": false,
+		"from=front": true, "from=front.other": false, "to=cart-v1.shop": true, "to=front": false, "workload=cart-v1.shop.west": true, "workload=cart-v1.shop": false, "workload=cart.shop.west": false, "cluster=west": true, "cluster=east": false, "namespace=shop": true, "namespace=a": false,
 		"status=503": true, "status=500": false, "status=5xx": true, "status=4XX": false, "status=>=500": true, "status=>503": false, "status=<=503": true, "status=<503": false, "status=!=503": false,
 		"method=get": true, "method=POST": false, "path=/cart": true, "path=/c/": false, "header=x-user=ada": true, "header=x-user=bob": false, "header=X-User": true, "header=x-other": false,
 	} {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 )
 
@@ -29,10 +31,10 @@ const (
 // LogUntilAnnotation of an AccessLogRecord is until when it logs, in RFC 3339: who made it wanted it for a while.
 const LogUntilAnnotation = "observability.enterprise.mesh.gloo.solo.io/until"
 
-// LogEnded reports whether the time of an AccessLogRecord with annotations is over. One without a time, or whose time nobody understands,
+// LogEnded reports whether the time of an AccessLogRecord is over. One without a time, or whose time nobody understands,
 // logs on.
-func LogEnded(annotations map[string]string, now time.Time) bool {
-	until, err := time.Parse(time.RFC3339, annotations[LogUntilAnnotation])
+func LogEnded(record metav1.Object, now time.Time) bool {
+	until, err := time.Parse(time.RFC3339, record.GetAnnotations()[LogUntilAnnotation])
 	return err == nil && !now.Before(until)
 }
 

@@ -111,7 +111,7 @@ func (b *logbook) recordsOf(now time.Time, cluster string, state *snapshot.State
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, p := range b.plansOf(state) {
-		if snapshot.LogEnded(p.Record.Annotations, now) {
+		if snapshot.LogEnded(p.Record, now) {
 			continue
 		}
 		if spec := p.ForCluster(cluster); spec != nil {
