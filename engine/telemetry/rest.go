@@ -193,6 +193,13 @@ type entriesQuestion struct {
 	Workloads []commonv1.WorkloadSelector `json:"workloadSelectors"`
 }
 
+// entryAnswer is one entry of the logs in an answer.
+type entryAnswer struct {
+	Result *accesslog.Entry `json:"result"`
+	// LeftOut is how many came before it, since the one before in the answer, that are not in the answer: there were too many, of all workloads.
+	LeftOut uint64 `json:"leftOut,omitempty"`
+}
+
 // entries answers with the last entries of the access logs, and with those that come for a while if the request watches.
 func (t *Telemetry) entries(w http.ResponseWriter, r *http.Request) {
 	var q entriesQuestion
@@ -210,14 +217,19 @@ func (t *Telemetry) entries(w http.ResponseWriter, r *http.Request) {
 	timer := time.NewTicker(looks)
 	defer timer.Stop()
 	end := time.After(watches)
-	for {
+	// left is how many came since the last one that was sent, and are not sent: the first answer is the latest ones, and leaves out none.
+	for left, first := uint64(0), true; ; first = false {
 		state := now.State()
 		query.Only = of.in(state)
 		report := now.logs.answer(&query, state)
+		if !first {
+			left += uint64(report.More) + report.Missed
+		}
 		for i := range report.Entries {
-			if out.Encode(map[string]any{"result": &report.Entries[i]}) != nil {
+			if out.Encode(entryAnswer{&report.Entries[i], left}) != nil {
 				return // the client is gone
 			}
+			left = 0
 		}
 		if watch := r.URL.Query().Get("watch"); watch != "1" && watch != "true" || flush.Flush() != nil {
 			return

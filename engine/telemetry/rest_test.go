@@ -202,8 +202,10 @@ func TestRESTOfLogs(t *testing.T) {
 			add(i)
 		}
 		type line struct {
-			Result accesslog.Entry `json:"result"`
+			Result  accesslog.Entry `json:"result"`
+			LeftOut uint64          `json:"leftOut"`
 		}
+		left := map[string]uint64{}
 		paths := func(from io.Reader) (out []string) {
 			for d := json.NewDecoder(from); ; {
 				var l line
@@ -212,6 +214,9 @@ func TestRESTOfLogs(t *testing.T) {
 					return out
 				}
 				out = append(out, l.Result.HTTP.Request.Path)
+				if l.LeftOut > 0 {
+					left[l.Result.HTTP.Request.Path] = l.LeftOut
+				}
 			}
 		}
 		_, text := post(t, of, EntriesPath, "", nil)
@@ -235,8 +240,16 @@ func TestRESTOfLogs(t *testing.T) {
 		add(31)
 		add(32)
 		time.Sleep(10 * time.Second)
+		// More than are kept come at once.
+		for i := 100; i < 100+2*(accesslog.PerKey+7); i += 2 {
+			add(i)
+		}
+		time.Sleep(10 * time.Second)
 		cancel()
 		<-ended
-		assert.Equal(t, []string{"/10", "/12", "/14", "/16", "/18", "/20", "/22", "/24", "/26", "/28", "/30", "/32"}, paths(w.Body))
+		got := paths(w.Body)
+		require.Len(t, got, 12+accesslog.PerKey)
+		assert.Equal(t, map[string]uint64{"/114": 7}, left)
+		assert.Equal(t, []string{"/10", "/12", "/14", "/16", "/18", "/20", "/22", "/24", "/26", "/28", "/30", "/32"}, got[:12])
 	})
 }
