@@ -35,6 +35,7 @@ package engine
 import (
 	"slices"
 
+	"github.com/meshctl/meshctl/engine/accesslog"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 	"github.com/meshctl/meshctl/engine/discovery"
 	"github.com/meshctl/meshctl/engine/policy"
@@ -134,11 +135,12 @@ func (t *Translator) Translate(in *snapshot.Input) *snapshot.State {
 		out.Foreign = append(out.Foreign, foreign[i].Ref)
 	}
 	failed := withFailures(in, foreign)
-	out.Statuses = t.statuses.Write(failed, plan, t.planner.Dialects)
+	logs := accesslog.Plans(failed, plan)
+	out.Statuses = t.statuses.Write(failed, plan, logs, t.planner.Dialects)
 	out.Debounces = debounces(discovered)
 	out.Withdrawals = virtualmesh.Withdrawals(virtualmesh.SettingsInForce(in.Management))
-	out.Issues = status.Issues(failed, discovered, plan, t.planner.Dialects)
-	t.state = &snapshot.State{Input: in, Discovered: discovered, Plan: plan, Output: out, Audited: would}
+	out.Issues = status.Issues(failed, discovered, plan, logs, t.planner.Dialects)
+	t.state = &snapshot.State{Input: in, Discovered: discovered, Plan: plan, AccessLogs: logs, Output: out, Audited: would}
 	return t.state
 }
 

@@ -14,16 +14,7 @@ import (
 )
 
 // Plan is the verdict on one AccessLogRecord.
-type Plan struct {
-	Ref    snapshot.Ref
-	Record *observabilityv1.AccessLogRecord
-	// Workloads are those that it selects, ascending by Ref.
-	Workloads []snapshot.Ref
-	// Logging is how many of them send their log.
-	Logging int
-	State   commonv1.ApprovalState
-	Issues  []snapshot.Issue
-}
+type Plan = snapshot.AccessLogPlan
 
 // Plans are the verdicts on the AccessLogRecords of an Input, ascending by Ref.
 func Plans(in *snapshot.Input, plan *snapshot.Plan) []*Plan {
@@ -105,6 +96,13 @@ func (w *world) plan(o *observabilityv1.AccessLogRecord, plan *snapshot.Plan) *P
 		what, hint := w.missing(k.Controller.ClusterName, w.meshes[workload.Spec.Mesh])
 		lacks[what]++
 		hints[what] = hint
+		if w.in.Logging == nil {
+			continue
+		}
+		if p.Missing == nil {
+			p.Missing = map[snapshot.Ref]string{}
+		}
+		p.Missing[ref] = what
 	}
 	p.State = commonv1.ApprovalStatePending
 	switch {
@@ -152,7 +150,7 @@ func (w *world) missing(cluster string, mesh *snapshot.MeshPlan) (what, hint str
 }
 
 // ForCluster is a record as the agent of a cluster needs it: without selectors of other clusters. It is nil if the record selects nothing there.
-func (p *Plan) ForCluster(cluster string) *observabilityv1.AccessLogRecordSpec {
+func ForCluster(p *Plan, cluster string) *observabilityv1.AccessLogRecordSpec {
 	if p.State == commonv1.ApprovalStateInvalid {
 		return nil
 	}

@@ -13,6 +13,8 @@ type State struct {
 	Discovered []*Discovered
 	Plan       *Plan
 	Output     *Output
+	// AccessLogs are the verdicts on AccessLogRecords, ascending by Ref.
+	AccessLogs []*AccessLogPlan
 	// Audited is what would be if all that is audited was enforced: its Output has nothing to write. Nil if nothing is audited.
 	Audited *State
 }

@@ -4,8 +4,8 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/meshctl/meshctl/engine/accesslog"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	observabilityv1 "github.com/meshctl/meshctl/engine/api/observability/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -14,10 +14,10 @@ import (
 type accessLogStatuses struct{ made []*snapshot.Status }
 
 // update reports whether any status is new or gone.
-func (a *accessLogStatuses) update(in *snapshot.Input, plan *snapshot.Plan, failures map[snapshot.Ref][]snapshot.Failure) bool {
+func (a *accessLogStatuses) update(logs []*snapshot.AccessLogPlan, failures map[snapshot.Ref][]snapshot.Failure) bool {
 	before := a.made
 	a.made = nil
-	for _, p := range accesslog.Plans(in, plan) {
+	for _, p := range logs {
 		made := accessLogStatus(p, failures[p.Ref])
 		if at := slices.IndexFunc(before, func(was *snapshot.Status) bool { return was.Ref == made.Ref && reflect.DeepEqual(was, made) }); at >= 0 {
 			made = before[at]
@@ -27,7 +27,7 @@ func (a *accessLogStatuses) update(in *snapshot.Input, plan *snapshot.Plan, fail
 	return !slices.Equal(before, a.made)
 }
 
-func accessLogStatus(p *accesslog.Plan, failures []snapshot.Failure) *snapshot.Status {
+func accessLogStatus(p *snapshot.AccessLogPlan, failures []snapshot.Failure) *snapshot.Status {
 	s := summarize("workloads", nil, p.Issues, failures)
 	if len(failures) == 0 {
 		s.state = p.State
@@ -61,10 +61,37 @@ func accessLogStatus(p *accesslog.Plan, failures []snapshot.Failure) *snapshot.S
 	return &snapshot.Status{Ref: p.Ref, Value: out}
 }
 
-// accessLogIssues are the issues of AccessLogRecords.
-func accessLogIssues(in *snapshot.Input, plan *snapshot.Plan) (out []snapshot.Issue) {
-	for _, p := range accesslog.Plans(in, plan) {
-		out = append(out, p.Issues...)
+// appliedAccessLogs are the AccessLogRecords that apply to Workloads, with why their log does not come. Where nobody takes logs, what was
+// said last stays of records that apply.
+func appliedAccessLogs(in *snapshot.Input, logs []*snapshot.AccessLogPlan) map[snapshot.Ref][]discoveryv1.AppliedAccessLogRecord {
+	out := map[snapshot.Ref][]discoveryv1.AppliedAccessLogRecord{}
+	said := map[snapshot.Ref][]discoveryv1.AppliedAccessLogRecord{}
+	if in.Logging == nil {
+		for _, o := range in.Management.Workloads {
+			said[snapshot.RefOf(snapshot.Workload, o)] = o.Status.AppliedAccessLogRecords
+		}
+	}
+	for _, p := range logs {
+		if p.State == commonv1.ApprovalStateInvalid {
+			continue
+		}
+		for _, ref := range p.Workloads {
+			if len(out[ref]) >= maxListed {
+				continue
+			}
+			applied := discoveryv1.AppliedAccessLogRecord{Ref: objectRef(p.Record), ObservedGeneration: p.Record.Generation}
+			if what := p.Missing[ref]; what != "" {
+				applied.Errors = []string{"no log comes from it: " + what}
+			}
+			if in.Logging == nil {
+				at := slices.IndexFunc(said[ref], func(a discoveryv1.AppliedAccessLogRecord) bool { return a.Ref == applied.Ref })
+				if at < 0 {
+					continue
+				}
+				applied = said[ref][at]
+			}
+			out[ref] = append(out[ref], applied)
+		}
 	}
 	return out
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // dependencyStatuses are the statuses of ServiceDependencies, and of the Workloads on
-// which they are in force.
+// which they, or AccessLogRecords, are in force.
 type dependencyStatuses struct {
 	verdicts  snapshot.Derived[*snapshot.DependencyPlan, *snapshot.Status]
 	workloads []*snapshot.Status
@@ -21,22 +21,25 @@ type dependencyStatuses struct {
 	plans           []*snapshot.DependencyPlan
 	planned, stored []*discoveryv1.Workload
 	made            bool
+	// logged are the AccessLogRecords of the workloads.
+	logged map[snapshot.Ref][]discoveryv1.AppliedAccessLogRecord
 }
 
-func (d *dependencyStatuses) update(in *snapshot.Input, plan *snapshot.Plan, failures map[snapshot.Ref][]snapshot.Failure) bool {
+func (d *dependencyStatuses) update(in *snapshot.Input, plan *snapshot.Plan, logs []*snapshot.AccessLogPlan, failures map[snapshot.Ref][]snapshot.Failure) bool {
 	changed := d.verdicts.Update(snapshot.ListOf(plan.Dependencies),
 		func(p *snapshot.DependencyPlan) string { return policyName(p.Ref) },
 		func(p *snapshot.DependencyPlan, _ *snapshot.Status) *snapshot.Status {
 			return dependencyStatus(p, failures[p.Ref])
 		})
-	stored := in.Management.Workloads
-	if d.made && snapshot.SameSlice(d.sidecars, plan.Sidecars) && snapshot.SameSlice(d.plans, plan.Dependencies) &&
+	stored, logged := in.Management.Workloads, appliedAccessLogs(in, logs)
+	if d.made && reflect.DeepEqual(d.logged, logged) && snapshot.SameSlice(d.sidecars, plan.Sidecars) && snapshot.SameSlice(d.plans, plan.Dependencies) &&
 		snapshot.SameSlice(d.planned, plan.Workloads) && snapshot.SameSlice(d.stored, stored) {
 		return changed
 	}
 	d.sidecars, d.plans, d.planned, d.stored, d.made = plan.Sidecars, plan.Dependencies, plan.Workloads, stored, true
+	d.logged = logged
 	before := d.workloads
-	d.workloads = workloadStatuses(plan, stored)
+	d.workloads = workloadStatuses(plan, logged, stored)
 	for i, s := range d.workloads {
 		at, found := slices.BinarySearchFunc(before, s.Ref, func(b *snapshot.Status, ref snapshot.Ref) int { return b.Ref.Compare(ref) })
 		if found && reflect.DeepEqual(before[at], s) {
@@ -55,14 +58,14 @@ func dependencyStatus(p *snapshot.DependencyPlan, failures []snapshot.Failure) *
 	}}
 }
 
-// workloadStatuses are the statuses of Workloads with ServiceDependencies. Other
-// Workloads get an empty one if they had one with ServiceDependencies before.
-func workloadStatuses(plan *snapshot.Plan, stored []*discoveryv1.Workload) []*snapshot.Status {
+// workloadStatuses are the statuses of Workloads with ServiceDependencies or AccessLogRecords. Other
+// Workloads get an empty one if they had one with any before.
+func workloadStatuses(plan *snapshot.Plan, logged map[snapshot.Ref][]discoveryv1.AppliedAccessLogRecord, stored []*discoveryv1.Workload) []*snapshot.Status {
 	said := map[string]int64{}
 	generations := map[string]int64{}
 	for _, o := range stored {
 		generations[o.Name] = o.Generation
-		if o.Status.ServiceDependencies != nil {
+		if o.Status.ServiceDependencies != nil || len(o.Status.AppliedAccessLogRecords) > 0 {
 			said[o.Name] = o.Generation
 		}
 	}
@@ -76,6 +79,12 @@ func workloadStatuses(plan *snapshot.Plan, stored []*discoveryv1.Workload) []*sn
 		for _, ref := range s.Workloads {
 			values[ref] = &discoveryv1.WorkloadStatus{ServiceDependencies: applied}
 		}
+	}
+	for ref, applied := range logged {
+		if values[ref] == nil {
+			values[ref] = &discoveryv1.WorkloadStatus{}
+		}
+		values[ref].AppliedAccessLogRecords = applied
 	}
 	var out []*snapshot.Status
 	for _, o := range plan.Workloads {

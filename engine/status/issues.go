@@ -11,7 +11,7 @@ import (
 
 // Issues lists all issues of a translation, ordered by Issue.Compare. Dialects are
 // those of all kinds of mesh.
-func Issues(in *snapshot.Input, discovered []*snapshot.Discovered, plan *snapshot.Plan, dialects []*snapshot.Dialect) []snapshot.Issue {
+func Issues(in *snapshot.Input, discovered []*snapshot.Discovered, plan *snapshot.Plan, logs []*snapshot.AccessLogPlan, dialects []*snapshot.Dialect) []snapshot.Issue {
 	var out []snapshot.Issue
 	for _, c := range in.Clusters {
 		if o := c.Outage(); o != nil {
@@ -49,7 +49,9 @@ func Issues(in *snapshot.Input, discovered []*snapshot.Discovered, plan *snapsho
 	for _, f := range in.Failures {
 		out = append(out, FailureIssue(f))
 	}
-	out = append(out, accessLogIssues(in, plan)...)
+	for _, p := range logs {
+		out = append(out, p.Issues...)
+	}
 	out = append(out, ineffective(in.Management, inUse(dialects, plan.Meshes))...)
 	slices.SortFunc(out, snapshot.Issue.Compare)
 	return out

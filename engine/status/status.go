@@ -75,7 +75,7 @@ func pair[S comparable, O metav1.Object](m *sources[S], planned snapshot.List[S]
 
 // Write gives the statuses of everything on the management plane, ascending by
 // Ref. Dialects are those of all kinds of mesh.
-func (w *Writer) Write(in *snapshot.Input, plan *snapshot.Plan, dialects []*snapshot.Dialect) snapshot.List[*snapshot.Status] {
+func (w *Writer) Write(in *snapshot.Input, plan *snapshot.Plan, logs []*snapshot.AccessLogPlan, dialects []*snapshot.Dialect) snapshot.List[*snapshot.Status] {
 	meshRef := func(p *snapshot.MeshPlan) snapshot.Ref { return p.Ref }
 	destinationRef := func(p *snapshot.DestinationPlan) snapshot.Ref { return p.Ref }
 
@@ -108,9 +108,9 @@ func (w *Writer) Write(in *snapshot.Input, plan *snapshot.Plan, dialects []*snap
 	}
 	w.failures, w.of = in.Failures, plan.VirtualMeshes
 
-	changed = w.dependencies.update(in, plan, failures) || changed
+	changed = w.dependencies.update(in, plan, logs, failures) || changed
 	changed = w.clusters.update(in) || changed
-	changed = w.accessLogs.update(in, plan, failures) || changed
+	changed = w.accessLogs.update(logs, failures) || changed
 	if changed = w.settings.update(in.Management, inUse(dialects, plan.Meshes)) || changed; changed {
 		// Kinds come in the order of their numbers.
 		w.all = snapshot.Concat(w.meshes.Values, snapshot.ListOf(w.dependencies.workloads), w.destinations.Values,

@@ -40,9 +40,6 @@ type logbook struct {
 	// seen is what is known of the streams of proxies, and agents what of the agents.
 	seen   map[traffic.Proxy]seenLog
 	agents map[string]*fromLogs
-	// plans are those of state.
-	state *snapshot.State
-	plans []*accesslog.Plan
 }
 
 // seenLog is a proxy whose stream was seen; it ended at a time, if it is not open.
@@ -95,26 +92,23 @@ func (t *term) podsNow() map[traffic.Proxy]*traffic.Pod {
 	return t.pods
 }
 
-// plansOf are the verdicts on the AccessLogRecords of a translation, under the lock.
-func (b *logbook) plansOf(state *snapshot.State) []*accesslog.Plan {
+// plansOf are the verdicts on the AccessLogRecords of a translation, which may be nil.
+func plansOf(state *snapshot.State) []*snapshot.AccessLogPlan {
 	if state == nil {
 		return nil
 	}
-	if b.state != state {
-		b.state, b.plans = state, accesslog.Plans(state.Input, state.Plan)
-	}
-	return b.plans
+	return state.AccessLogs
 }
 
 // recordsOf are the records of which the agent of a cluster has to know: not those whose time is over.
 func (b *logbook) recordsOf(now time.Time, cluster string, state *snapshot.State) (out []LogRecord) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, p := range b.plansOf(state) {
+	for _, p := range plansOf(state) {
 		if snapshot.LogEnded(p.Record, now) {
 			continue
 		}
-		if spec := p.ForCluster(cluster); spec != nil {
+		if spec := accesslog.ForCluster(p, cluster); spec != nil {
 			out = append(out, LogRecord{Name: p.Ref.Name + "." + p.Ref.Namespace, Spec: spec})
 		}
 	}
@@ -254,7 +248,7 @@ func (b *logbook) answer(q *accesslog.Query, state *snapshot.State) *accesslog.R
 	defer b.mu.Unlock()
 	out := &accesslog.Report{Since: b.since.UTC(), Records: []accesslog.RecordReport{}, Clusters: []accesslog.ClusterReport{}}
 	b.ring.Answer(q, out)
-	for _, p := range b.plansOf(state) {
+	for _, p := range plansOf(state) {
 		out.Records = append(out.Records, accesslog.ReportOf(p))
 	}
 	for name, a := range b.agents {

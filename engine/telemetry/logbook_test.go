@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -249,9 +250,49 @@ func TestFromRecordToPage(t *testing.T) {
 		assert.Equal(t, []snapshot.Ref{snapshot.RefOf(snapshot.Workload, pod.Workload)}, logging.Workloads)
 		in.Logging = logging
 		mu.Unlock()
-		assert.Equal(t, "ACCEPTED", string(accesslog.Plans(&in, f.state.Plan)[1].State))
+		state := engine.Translate(&in)
+		assert.Equal(t, "ACCEPTED", string(state.AccessLogs[1].State))
+		applied := appliedOf(state)
+		assert.Equal(t, "ended failures", applied[snapshot.RefOf(snapshot.Workload, pod.Workload)])
+		silent := 0
+		for ref, records := range applied {
+			if strings.HasPrefix(records, "ended: no log comes from it: the agent of cluster "+west) {
+				assert.NotEqual(t, pod.Workload.Name, ref.Name)
+				silent++
+			}
+		}
+		assert.Positive(t, silent, "who sends no log is told why: %v", applied)
+		// Who does not take logs leaves what was said, of records that there are still.
+		in.Logging = nil
+		later := management
+		later.AccessLogRecords, later.Workloads = management.AccessLogRecords[2:], slices.Clone(state.Plan.Workloads)
+		for i, o := range later.Workloads {
+			for s := range state.Output.Statuses.All() {
+				if value, is := s.Value.(*discoveryv1.WorkloadStatus); is && s.Ref == snapshot.RefOf(snapshot.Workload, o) {
+					later.Workloads[i] = o.DeepCopy()
+					later.Workloads[i].Status = *value
+				}
+			}
+		}
+		in.Management = &later
+		assert.Equal(t, "failures", appliedOf(engine.Translate(&in))[snapshot.RefOf(snapshot.Workload, pod.Workload)])
 		cancel()
 		require.NoError(t, <-ended)
 		assert.Nil(t, logging, "who does not lead does not know")
 	})
+}
+
+// appliedOf are the AccessLogRecords in the statuses of workloads, with what is wrong.
+func appliedOf(state *snapshot.State) map[snapshot.Ref]string {
+	out := map[snapshot.Ref]string{}
+	for s := range state.Output.Statuses.All() {
+		if value, is := s.Value.(*discoveryv1.WorkloadStatus); is {
+			var names []string
+			for _, a := range value.AppliedAccessLogRecords {
+				names = append(names, strings.Join(append([]string{a.Ref.Name}, a.Errors...), ": "))
+			}
+			out[s.Ref] = strings.Join(names, " ")
+		}
+	}
+	return out
 }
