@@ -60,9 +60,10 @@ telemetry enable" chooses, and gives the right.
 
 Istio's proxies count requests. Where a Telemetry removes a label that says what
 was called or answered, or disables the metrics of a side, there is no data, and
-the label or the Telemetry is named. So it is, for all proxies of a mesh, without
-a Prometheus among defaultProviders.metrics of its meshConfig. Others count them
-if the mesh's configuration includes the statistics of their clusters: proxyStatsMatcher, with the
+the label or the Telemetry is named. Without a Prometheus among those of
+defaultProviders.metrics in its meshConfig, no proxy of a mesh counts them by
+itself. Others do if the mesh's configuration includes the statistics of their
+clusters: proxyStatsMatcher, with the
 inclusionRegexps cluster\.(outbound|inbound).*;\.(upstream_(rq|cx)_|ssl\.).* and
 http\..*\.rbac\..*; pods have to be started again after that.`
 

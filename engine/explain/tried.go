@@ -1,6 +1,8 @@
 package explain
 
 import (
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/traffic"
 )
@@ -146,21 +148,18 @@ func allTried(x *Index, t *trials, behind *behindServices, service snapshot.Ref,
 
 // behindServices are which workloads are behind which services.
 type behindServices struct {
-	x *Index
-	// byPlace are the workloads, and services those in front of a workload.
-	byPlace  map[podNamespace][]snapshot.Ref
+	workloads *inventory.Behind
+	// services are those in front of a workload.
 	services map[snapshot.Ref][]snapshot.Ref
 }
 
 // frontsOf says which workloads are behind which services.
 func frontsOf(x *Index) *behindServices {
-	b := &behindServices{x: x, byPlace: map[podNamespace][]snapshot.Ref{}, services: map[snapshot.Ref][]snapshot.Ref{}}
+	all := make([]*discoveryv1.Workload, 0, len(x.workloads))
 	for _, ref := range sortedRefs(x.workloads) {
-		if k := x.workloads[ref].Spec.Kubernetes; k != nil {
-			at := podNamespace{k.Controller.ClusterName, k.Controller.Namespace}
-			b.byPlace[at] = append(b.byPlace[at], ref)
-		}
+		all = append(all, x.workloads[ref])
 	}
+	b := &behindServices{workloads: inventory.NewBehind(all), services: map[snapshot.Ref][]snapshot.Ref{}}
 	for ref, d := range x.destinations {
 		for _, pod := range b.of(d) {
 			b.services[pod] = append(b.services[pod], ref)
@@ -171,14 +170,8 @@ func frontsOf(x *Index) *behindServices {
 
 // of are the workloads behind a service, ascending.
 func (b *behindServices) of(d *snapshot.DestinationPlan) (out []snapshot.Ref) {
-	k := d.Destination.Spec.KubeService
-	if k == nil {
-		return nil
-	}
-	for _, ref := range b.byPlace[podNamespace{k.Ref.ClusterName, k.Ref.Namespace}] {
-		if backs(b.x.workloads[ref].Spec.Kubernetes, d) {
-			out = append(out, ref)
-		}
+	for _, w := range b.workloads.Of(d.Destination.Spec.KubeService, nil) {
+		out = append(out, snapshot.RefOf(snapshot.Workload, w))
 	}
 	return out
 }

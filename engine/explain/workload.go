@@ -116,9 +116,7 @@ func (x *Index) workload(o *discoveryv1.Workload) *Workload {
 
 // backs reports whether a workload's pods are among the Service's.
 func backs(o *discoveryv1.KubernetesWorkload, d *snapshot.DestinationPlan) bool {
-	k := d.Destination.Spec.KubeService
-	return k != nil && len(k.WorkloadSelectorLabels) > 0 && k.Ref.ClusterName == o.Controller.ClusterName && k.Ref.Namespace == o.Controller.Namespace &&
-		inventory.SelectsPods(k.WorkloadSelectorLabels, o)
+	return inventory.Backs(o, d.Destination.Spec.KubeService, nil)
 }
 
 // hostFrom is the name under which a mesh that reaches a Destination knows it.

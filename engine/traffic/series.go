@@ -2,7 +2,6 @@ package traffic
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -245,21 +244,15 @@ func compareRefs(a, b commonv1.ClusterObjectRef) int {
 
 // behind finds the workloads behind what is called.
 type behind struct {
-	byNamespace map[[2]string][]*discoveryv1.KubernetesWorkload // by cluster and namespace
-	services    map[snapshot.Ref][]*discoveryv1.KubeService
-	subsets     map[snapshot.Ref]map[string]map[string]string // labels, by name
+	workloads *inventory.Behind
+	services  map[snapshot.Ref][]*discoveryv1.KubeService
+	subsets   map[snapshot.Ref]map[string]map[string]string // labels, by name
 }
 
 func newBehind(plan *snapshot.Plan) *behind {
 	b := &behind{
-		byNamespace: map[[2]string][]*discoveryv1.KubernetesWorkload{}, services: map[snapshot.Ref][]*discoveryv1.KubeService{},
+		workloads: inventory.NewBehind(plan.Workloads), services: map[snapshot.Ref][]*discoveryv1.KubeService{},
 		subsets: map[snapshot.Ref]map[string]map[string]string{},
-	}
-	for _, w := range plan.Workloads {
-		if k := w.Spec.Kubernetes; k != nil {
-			at := [2]string{k.Controller.ClusterName, k.Controller.Namespace}
-			b.byNamespace[at] = append(b.byNamespace[at], k)
-		}
 	}
 	for d := range plan.Destinations.All() {
 		b.services[d.Ref] = []*discoveryv1.KubeService{d.Destination.Spec.KubeService}
@@ -292,15 +285,8 @@ func (b *behind) of(to snapshot.Ref, subset string) (out []*discoveryv1.Kubernet
 		return nil
 	}
 	for _, s := range b.services[to] {
-		if s == nil || len(s.WorkloadSelectorLabels) == 0 {
-			continue
-		}
-		selector := maps.Clone(s.WorkloadSelectorLabels)
-		maps.Copy(selector, labels)
-		for _, w := range b.byNamespace[[2]string{s.Ref.ClusterName, s.Ref.Namespace}] {
-			if inventory.SelectsPods(selector, w) {
-				out = append(out, w)
-			}
+		for _, w := range b.workloads.Of(s, labels) {
+			out = append(out, w.Spec.Kubernetes)
 		}
 	}
 	return out
