@@ -43,6 +43,8 @@ type Detector struct {
 	// is which connections of a pod its proxy sees; nil if it sees all. Nil if proxies see all.
 	Inbound  func(pod *corev1.Pod, port uint32) string
 	Outbound func(*corev1.Pod) *discoveryv1.Capture
+	// ProxyDNS is whether the proxy of a pod answers DNS, as KubernetesWorkload.ProxyDNS has it; nil if no pod says that by itself.
+	ProxyDNS func(*corev1.Pod) string
 	// Identities is equal for two meshes of the kind that give a service account the same
 	// identity. Nil if no two do.
 	Identities func(*discoveryv1.MeshSpec) string

@@ -132,6 +132,7 @@ func (x *Index) newWorkload(kinds []*detected, given *names, ctl *controller, m 
 		kind, source.Kind, source.Name = ctl.kind, snapshot.Workload, ctl.kind+"/"+ctl.name // its first pod changes
 	}
 	of := kindOf(kinds, m)
+	capture, dns := proxyOf(x, of, ctl)
 	return &workload{
 		controller: ctl,
 		mesh:       m,
@@ -148,7 +149,8 @@ func (x *Index) newWorkload(kinds []*detected, given *names, ctl *controller, m 
 					Gateway:            of != nil && of.Gateway != nil && of.Gateway(&ctl.template.Spec),
 					DataPlaneMode:      ambient{x}.modeOf(of, ctl),
 					ServiceAccountName: ServiceAccount(&ctl.template.Spec),
-					Capture:            captureOf(x, of, ctl),
+					Capture:            capture,
+					ProxyDNS:           dns,
 				},
 				Mesh: m.ref(),
 			},
@@ -156,10 +158,10 @@ func (x *Index) newWorkload(kinds []*detected, given *names, ctl *controller, m 
 	}
 }
 
-// captureOf is which connections that the pods of a controller open their proxies see, by the youngest with a sidecar.
-func captureOf(x *Index, d *detected, ctl *controller) *discoveryv1.Capture {
-	if d == nil || d.Outbound == nil {
-		return nil
+// proxyOf is what the proxies of a controller's pods do about what their applications send, by the youngest pod with a sidecar.
+func proxyOf(x *Index, d *detected, ctl *controller) (capture *discoveryv1.Capture, dns string) {
+	if d == nil {
+		return nil, ""
 	}
 	var youngest *corev1.Pod
 	since := &ctl.template.CreationTimestamp
@@ -171,7 +173,13 @@ func captureOf(x *Index, d *detected, ctl *controller) *discoveryv1.Capture {
 	if youngest == nil {
 		youngest = &corev1.Pod{ObjectMeta: ctl.template.ObjectMeta, Spec: ctl.template.Spec}
 	}
-	return d.Outbound(youngest)
+	if d.Outbound != nil {
+		capture = d.Outbound(youngest)
+	}
+	if d.ProxyDNS != nil {
+		dns = d.ProxyDNS(youngest)
+	}
+	return capture, dns
 }
 
 // ServiceAccount is that of the pods of a spec; empty for the default one.

@@ -18,6 +18,9 @@ func notEvaluated(q *query, out *Why) (list []string) {
 		return nil
 	}
 	list = slices.Concat(q.outside.defaultSettings(q.mesh), q.outside.filtersOfCallers(q.mesh, q.workload))
+	if called := q.destinations[out.To]; called == nil || called.Mesh != nil && called.Mesh.Ref != q.mesh.Ref {
+		list = append(list, unresolved(q, out.Host)...)
+	}
 	for i := range out.Outcomes {
 		o := &out.Outcomes[i]
 		d := q.destinations[o.Destination]

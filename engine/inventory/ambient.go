@@ -22,3 +22,12 @@ func (inv *Inventory) AmbientWorkloads(mesh commonv1.ObjectRef) (out []*discover
 	}
 	return out
 }
+
+// AsksServers reports whether a mesh has workloads that have DNS servers resolve hosts unless the settings of the mesh say otherwise: those
+// with sidecars that do not say by themselves that these answer. In ambient mode ztunnel answers (Istio,
+// releasenotes/notes/ambient-dns-on.yaml), and gateways call nothing by its name.
+func (inv *Inventory) AsksServers(mesh commonv1.ObjectRef) bool { return inv.asking[mesh] }
+
+func asksServers(k *discoveryv1.KubernetesWorkload) bool {
+	return k != nil && !k.Gateway && k.DataPlaneMode == discoveryv1.ModeOwnProxy && k.ProxyDNS != discoveryv1.ProxyDNSOn
+}

@@ -25,6 +25,8 @@ type Inventory struct {
 	// workloadsOf is the number of workloads of each mesh, and ambientOf are the indexes of those of them that are in ambient mode.
 	workloadsOf map[commonv1.ObjectRef]int
 	ambientOf   map[commonv1.ObjectRef][]int
+	// asking are the meshes with workloads that have DNS servers resolve hosts if it is for the settings of the mesh.
+	asking map[commonv1.ObjectRef]bool
 
 	workloadIndex, destinationIndex namespaceIndex
 }
@@ -44,6 +46,7 @@ func New(discovered []*snapshot.Discovered, clusters []*snapshot.Cluster) *Inven
 
 		workloadsOf: map[commonv1.ObjectRef]int{},
 		ambientOf:   map[commonv1.ObjectRef][]int{},
+		asking:      map[commonv1.ObjectRef]bool{},
 	}
 	for _, c := range clusters {
 		inv.domains[c.Name] = c.DomainOrDefault()
@@ -84,6 +87,9 @@ func (inv *Inventory) fill() {
 		inv.workloadsOf[w.Spec.Mesh]++
 		if k := w.Spec.Kubernetes; k != nil && k.DataPlaneMode.IsAmbient() {
 			inv.ambientOf[w.Spec.Mesh] = append(inv.ambientOf[w.Spec.Mesh], i)
+		}
+		if asksServers(w.Spec.Kubernetes) {
+			inv.asking[w.Spec.Mesh] = true
 		}
 		if k := w.Spec.Kubernetes; k != nil && k.ServiceAccountName != "" {
 			at := accountNamespace{k.Controller.ClusterName, k.Controller.Namespace}

@@ -116,6 +116,9 @@ func (v *virtualDestination) newPlan(env *environment, address string, taken []*
 			for _, issue := range env.byHand.hostIssues(plan.Hostname, mesh) {
 				view.Issues = append(view.Issues, issue.On(v.ref, mesh.Ref))
 			}
+			if assumed := virtualmesh.AssumedServer(mesh, plan.Hostname); assumed != nil {
+				view.Issues = append(view.Issues, assumed.At("hostname").On(v.ref, mesh.Ref))
+			}
 		}
 		if snapshot.HasErrors(view.Issues) {
 			continue
@@ -135,7 +138,7 @@ func (v *virtualDestination) unusable(mesh *snapshot.MeshPlan) *snapshot.Issue {
 	case !ok:
 		issue = snapshot.Errorf(snapshot.FieldUnsupported, "remove the mesh from meshList, or call a service by its own name there",
 			"mesh %s has no failover between services: %s", mesh.Ref.Name, why)
-	case !virtualmesh.Resolves(mesh, hostname):
+	case mesh.Resolves(hostname) == snapshot.NotResolved:
 		issue = snapshot.Errorf(snapshot.SmartDNSMissing,
 			mesh.Dialect.ResolveHint+", or choose a hostname that ends in .global",
 			"mesh %s cannot resolve %s: its proxies do not capture DNS", mesh.Ref.Name, hostname).At("hostname")

@@ -30,7 +30,7 @@ var codeClasses = map[CodeClass][]Code{
 		MeshVersionUnknown, ServiceWithoutMesh, ProxyMissing, AmbientClosed, WaypointUnusable, PortsDiffer, ControlPlaneIgnored, ControlPlaneMissing, NameCollision, GatewayIgnored,
 		NoLongerEnforced, HostsHidden, LimitsNothing, NamespaceKept, RuleShadowed, LastGoodInForce, RootsUnknown, GatewayOpen, AnotherPlane, ObjectsWait, ClusterLeaving, CallersUnidentified,
 		CallersPassBy, PathsNotNormalized, SourceNarrowed, TrustPending, TrustLeftOut, AgentSilent, RootProblem, FederationLarge, FailoverIncomplete, EndpointIgnored,
-		ShiftOffWeights,
+		ShiftOffWeights, DNSServerAssumed,
 	},
 }
 

@@ -50,6 +50,9 @@ const (
 	GatewayIgnored Code = "GatewayIgnored"
 	// SmartDNSMissing: a mesh cannot resolve the federation's host names.
 	SmartDNSMissing Code = "SmartDNSMissing"
+	// DNSServerAssumed: whether callers in a mesh can resolve the host names that are made for it is up to a DNS server that is not
+	// looked at.
+	DNSServerAssumed Code = "DNSServerAssumed"
 	// DestinationNotFound: a reference names a service that was not discovered.
 	DestinationNotFound Code = "DestinationNotFound"
 	// TargetMissing: a target of a policy in force cannot be reached any more; the

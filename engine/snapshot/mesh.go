@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"slices"
+	"strings"
 
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
@@ -106,6 +107,9 @@ type MeshPlan struct {
 	Roots []string
 	// ResolvesAll: callers can resolve every host name that the mesh knows.
 	ResolvesAll bool
+	// AsksServers: it has workloads that have DNS servers resolve host names where ResolvesAll is not set. ServerAssumed: the issues of
+	// its VirtualMesh say that one has to answer for HostnameSuffix.
+	AsksServers, ServerAssumed bool
 	// VirtualMesh is the one that the mesh is a member of; nil if none.
 	VirtualMesh *networkingv1.VirtualMesh
 	// HostnameSuffix ends the host names of services federated by the VirtualMesh.
@@ -247,4 +251,31 @@ func MeshType(spec *discoveryv1.MeshSpec) (string, discoveryv1.MeshInstallation)
 	default:
 		return "unknown", discoveryv1.MeshInstallation{}
 	}
+}
+
+// ServedSuffix is the last label of host names for which a DNS server is expected to answer where proxies do not, as in Gloo Mesh 1.x.
+const ServedSuffix = "global"
+
+// Resolving is how callers find the address of a host.
+type Resolving uint8
+
+const (
+	// ResolvedByProxies: their proxies answer.
+	ResolvedByProxies Resolving = iota
+	// ResolvedByServer: a DNS server of their cluster may answer; it is not looked at.
+	ResolvedByServer
+	// NotResolved: nobody answers.
+	NotResolved
+)
+
+// Resolves says how callers in the mesh resolve a host that is made for it, or hosts with that suffix.
+func (m *MeshPlan) Resolves(host string) Resolving {
+	labels := strings.Split(host, ".")
+	switch {
+	case m.ResolvesAll:
+		return ResolvedByProxies
+	case labels[len(labels)-1] == ServedSuffix:
+		return ResolvedByServer
+	}
+	return NotResolved
 }

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
-	"strings"
 
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
@@ -49,8 +48,6 @@ type Topology struct {
 	offers   []*snapshot.Offer
 	offersOf map[*snapshot.MeshPlan][]*snapshot.Offer
 }
-
-const defaultSuffix = "global"
 
 // New joins meshes into VirtualMeshes and federates their services. A
 // mesh belongs to the oldest VirtualMesh that names it. Settings may be nil.
@@ -98,6 +95,7 @@ func (t *Topology) addMeshes(dialects []*snapshot.Dialect) {
 	places, roots := map[[2]string]bool{}, map[[2]string]bool{}
 	for _, m := range t.inv.Meshes {
 		plan := newMeshPlan(m, snapshot.DialectOf(dialects, m))
+		plan.AsksServers = t.inv.AsksServers(commonv1.ObjectRef{Name: m.Name, Namespace: m.Namespace})
 		place := [2]string{plan.Cluster, plan.Namespace}
 		plan.SharesNamespace, places[place] = places[place], true
 		root := [2]string{plan.Cluster, plan.RootNamespace}
@@ -265,7 +263,7 @@ func (t *Topology) configureMember(plan *snapshot.VirtualMeshPlan, member *snaps
 	if !canFederate(member) {
 		return
 	}
-	member.HostnameSuffix = defaultSuffix
+	member.HostnameSuffix = snapshot.ServedSuffix
 	if spec.Federation != nil && spec.Federation.HostnameSuffix != "" {
 		member.HostnameSuffix = spec.Federation.HostnameSuffix
 	}
@@ -283,10 +281,7 @@ func (t *Topology) configureMember(plan *snapshot.VirtualMeshPlan, member *snaps
 		add((&gatewayChooser{Topology: t, mesh: member}).ignoredGateways()...)
 	}
 	add(chooser.mixedGateways()...)
-	if federates(spec.Federation) && !resolvesSuffix(member) {
-		add(snapshot.Errorf(snapshot.SmartDNSMissing, member.Dialect.ResolveHint+", or end hostnameSuffix in \"global\"",
-			"mesh %s cannot resolve host names ending in %q: its proxies do not capture DNS", member.Ref.Name, member.HostnameSuffix).At("federation.hostnameSuffix"))
-	}
+	add(resolvingIssues(plan, member)...)
 }
 
 // canFederate reports whether services can be federated from and to a mesh.
@@ -304,17 +299,6 @@ func hasPeers(plan *snapshot.VirtualMeshPlan, mesh *snapshot.MeshPlan) bool {
 // federates reports whether a VirtualMesh makes services visible in other meshes.
 func federates(f *networkingv1.Federation) bool {
 	return f != nil && (len(f.Selectors) > 0 || f.Permissive != nil || f.Mode == networkingv1.FederationModeDeclared)
-}
-
-// resolvesSuffix reports whether callers in a mesh can resolve federated names.
-func resolvesSuffix(m *snapshot.MeshPlan) bool { return Resolves(m, m.HostnameSuffix) }
-
-// Resolves reports whether callers in a mesh can resolve a host name, or names with
-// that suffix: any name if proxies resolve DNS, *.global in any case, for which a DNS
-// server is expected.
-func Resolves(m *snapshot.MeshPlan, name string) bool {
-	labels := strings.Split(name, ".")
-	return labels[len(labels)-1] == defaultSuffix || m.ResolvesAll
 }
 
 // mtlsIssues report what is wrong with mtlsConfig, and with what agents are asked for.

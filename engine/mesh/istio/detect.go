@@ -43,6 +43,7 @@ func Detector() discovery.Detector {
 		Machines:      machines,
 		Inbound:       inboundPast,
 		Outbound:      outboundCapture,
+		ProxyDNS:      proxyDNS,
 		Identities:    func(spec *discoveryv1.MeshSpec) string { return spec.Istio.TrustDomain },
 		// istio.io/api, label.ServiceCanonicalRevision and label.TopologySubzone.
 		InjectedLabels: []string{"service.istio.io/canonical-revision"},
@@ -51,7 +52,7 @@ func Detector() discovery.Detector {
 		Fix:            "restart it to get the sidecar of a running control plane, with its revision; each control plane needs its own revision",
 		Reads: discovery.Reads{
 			Annotations:    annotationsRead,
-			Env:            []string{revisionEnv, skipTrustDomain, multiRoot, sharedSettings, enableCA, externalCA, debounceAfter, debounceMax, enableAmbient, multiNetwork, clusterID, alpnFilter, interceptionEnv},
+			Env:            []string{revisionEnv, skipTrustDomain, multiRoot, sharedSettings, enableCA, externalCA, debounceAfter, debounceMax, enableAmbient, multiNetwork, clusterID, alpnFilter, interceptionEnv, dnsCapture},
 			Args:           captureArgs,
 			ConfigMaps:     configMapsOf,
 			ConfigMapNames: []string{settingsName, rootsName},

@@ -171,6 +171,28 @@ func intercepts(pod *corev1.Pod) bool {
 	return mode != noInterception
 }
 
+// proxyDNS implements Detector.ProxyDNS. The injector writes proxyMetadata into the containers of proxies, whether meshConfig, a
+// ProxyConfig or the annotation proxy.istio.io/config has it (Istio, inject.mergeMetadata; DNSCaptureByAgent).
+func proxyDNS(pod *corev1.Pod) (says string) {
+	if isGateway(&pod.Spec) {
+		return ""
+	}
+	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range list {
+			for _, e := range list[i].Env {
+				switch {
+				case e.Name != dnsCapture || !isProxy(&list[i]) || e.ValueFrom != nil:
+				case isTrue(e.Value):
+					says = discoveryv1.ProxyDNSOn
+				default:
+					says = discoveryv1.ProxyDNSOff
+				}
+			}
+		}
+	}
+	return says
+}
+
 // inboundPast implements Detector.Inbound. Of ports that are included one by one, none is excluded (handleInboundPortsInclude).
 func inboundPast(pod *corev1.Pod, port uint32) string {
 	if isGateway(&pod.Spec) { // its proxies listen by themselves

@@ -36,6 +36,12 @@ type WorkloadSpec struct {
 	AppMesh *AppMeshWorkload `json:"appMesh,omitempty"`
 }
 
+// Values of KubernetesWorkload.ProxyDNS.
+const (
+	ProxyDNSOn  = "ON"
+	ProxyDNSOff = "OFF"
+)
+
 // KubernetesWorkload is a controller of pods.
 type KubernetesWorkload struct {
 	// Controller is the Deployment, DaemonSet or StatefulSet, or what else owns the pods.
@@ -53,6 +59,10 @@ type KubernetesWorkload struct {
 	DataPlaneMode DataPlaneMode `json:"dataPlaneMode,omitempty"`
 	// Capture is which connections that its pods open their proxies see; omitted if they see all. Not part of Gloo Mesh 1.x.
 	Capture *Capture `json:"capture,omitempty"`
+	// ProxyDNS is whether the proxies of its pods answer DNS for the hosts that the mesh knows, where the pods themselves say it: ON or
+	// OFF. Omitted if it is as the settings of the mesh say. Not part of Gloo Mesh 1.x.
+	// +kubebuilder:validation:Enum=ON;OFF
+	ProxyDNS string `json:"proxyDns,omitempty"`
 	// ServiceAccountName is that of its pod template; empty means default.
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }

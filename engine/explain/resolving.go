@@ -1,0 +1,36 @@
+package explain
+
+import (
+	"fmt"
+
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// This file is about how callers find the address of a host that only the mesh knows. Gateways call nothing by its name, and in ambient
+// mode ztunnel answers, which is named as not followed.
+
+// resolving says how the callers find the address of a host that is made for their mesh, and because of what.
+func resolving(q *query, host string) (how snapshot.Resolving, why string) {
+	says := ""
+	if k := q.workload.Spec.Kubernetes; k != nil {
+		says = k.ProxyDNS
+	}
+	switch how = q.mesh.Resolves(host); {
+	case isGateway(q.workload) || modeOf(q.workload) != discoveryv1.ModeOwnProxy || says == discoveryv1.ProxyDNSOn:
+		return snapshot.ResolvedByProxies, ""
+	case says == discoveryv1.ProxyDNSOff:
+		return snapshot.ResolvedByServer, "the callers' own"
+	}
+	return how, "those of mesh " + q.mesh.Ref.Name
+}
+
+// unresolved names that the callers may find no address for a host that is made for their mesh.
+func unresolved(q *query, host string) []string {
+	how, whose := resolving(q, host)
+	if how == snapshot.ResolvedByProxies {
+		return nil
+	}
+	return []string{fmt.Sprintf("whether the callers can resolve %s: proxies do not capture DNS (%s), so that a DNS server of cluster %s has to answer for it, which is not looked at; without an answer, applications send no request",
+		host, whose, q.mesh.Cluster)}
+}
