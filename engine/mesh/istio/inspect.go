@@ -31,8 +31,10 @@ type handWritten struct {
 	sidecars            map[string][]*istionetworkingv1.Sidecar
 	// listens: a Sidecar has listeners of its own.
 	listens bool
-	tokens  map[string][]*istiosecurityv1.RequestAuthentication
-	filters map[string][]filter
+	// selecting are the ServiceEntries that select pods.
+	selecting []*istionetworkingv1.ServiceEntry
+	tokens    map[string][]*istiosecurityv1.RequestAuthentication
+	filters   map[string][]filter
 	// attached is what the Gateway API routes, by host.
 	attached map[string][]attachedRoutes
 	gateways []*istionetworkingv1.Gateway
@@ -100,6 +102,9 @@ func inspect(c *snapshot.Cluster, plane snapshot.Plane) snapshot.ByHand {
 	for o := range snapshot.Each[*istionetworkingv1.ServiceEntry](c.OfMeshes[snapshot.ServiceEntry]) {
 		if isHandWritten(o) {
 			h.serviceEntries.add(c, snapshot.ServiceEntry, o, o.Spec.Hosts, o.Spec.ExportTo)
+			if len(o.Spec.GetWorkloadSelector().GetLabels()) > 0 {
+				h.selecting = append(h.selecting, o)
+			}
 			if entry, takes := addressedOf(o, newObject(c, snapshot.ServiceEntry, o, o.Spec.ExportTo)); takes {
 				h.addressed = append(h.addressed, entry)
 			}

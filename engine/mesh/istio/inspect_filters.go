@@ -59,7 +59,7 @@ func (h *handWritten) Filters(of *snapshot.PodQuery, at snapshot.ProxySide) (out
 	}
 	switch at {
 	case snapshot.SideInbound:
-		out = append(out, h.listeners(of)...)
+		out = slices.Concat(out, h.listeners(of), h.entries(of))
 	case snapshot.SideOutbound:
 		out = append(out, h.senders(of)...)
 	}
@@ -68,7 +68,7 @@ func (h *handWritten) Filters(of *snapshot.PodQuery, at snapshot.ProxySide) (out
 }
 
 // HasFilters implements snapshot.ByHand.
-func (h *handWritten) HasFilters() bool { return len(h.filters) > 0 || h.listens }
+func (h *handWritten) HasFilters() bool { return len(h.filters)+len(h.selecting) > 0 || h.listens }
 
 // matchedSides is where selectors of traffic have an object act; without any, everywhere. Gateways are clients (Istio,
 // workloadModeForListenerClass).
