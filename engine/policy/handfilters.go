@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -92,7 +93,7 @@ func (f *filtered) issues(ref snapshot.Ref, selected []int, callers inventory.Wo
 	slices.SortFunc(all, func(a, b *found) int { return a.Ref.Compare(b.Ref) })
 	for _, one := range all {
 		issues = append(issues, handWrittenWarning(snapshot.Intersection{
-			Ref: one.Ref, What: "applies to " + one.whom() + ", and " + one.What, Hint: "nothing says what it does: send requests, or read its configuration",
+			Ref: one.Ref, What: "applies to " + one.whom() + ", and " + one.What, Hint: cmp.Or(one.Hint, "nothing says what it does: send requests, or read its configuration"),
 		}).On(ref, snapshot.Ref{}))
 	}
 	return issues

@@ -144,7 +144,7 @@ func (h *handWritten) Holds(c *snapshot.Cluster) bool {
 			return false
 		}
 	}
-	return h.from.Domain == c.Domain && (!h.backends.named || snapshot.SameSlice(h.from.Services, c.Services)) && sameLabels(h.from.Namespaces, c.Namespaces)
+	return h.from.Domain == c.Domain && (!h.backends.named && len(h.selecting) == 0 || snapshot.SameSlice(h.from.Services, c.Services)) && sameLabels(h.from.Namespaces, c.Namespaces)
 }
 
 // sameLabels reports whether namespaces, by which a control plane may ignore them, have the same labels.

@@ -15,10 +15,10 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// entries are the ServiceEntries that select pods, and may say for ports of these whether their proxies see requests: pods have one listener
+// selectingPods are the ServiceEntries that select pods, and may say for ports of these whether their proxies see requests: pods have one listener
 // for a port, that of the oldest among the Services and ServiceEntries that lead to it (Istio, Proxy.SetServiceTargets and
 // ListenerBuilder.getFilterChainsByServicePort).
-func (h *handWritten) entries(of *snapshot.PodQuery) (out []snapshot.Intersection) {
+func selectingPods(h *handWritten, of *snapshot.PodQuery) (out []snapshot.Intersection) {
 	for _, o := range h.selecting {
 		labels := o.Spec.GetWorkloadSelector().GetLabels()
 		at := slices.IndexFunc(of.Pods, func(pod map[string]string) bool { return inventory.MatchLabels(labels, pod) })
@@ -30,12 +30,13 @@ func (h *handWritten) entries(of *snapshot.PodQuery) (out []snapshot.Intersectio
 			if p.GetTargetPort() != 0 {
 				number = p.GetTargetPort()
 			}
-			if len(of.Ports) > 0 && !slices.Contains(of.Ports, number) || p.GetProtocol() == udp || !h.differs(o, p, number, of.Pods[at]) {
+			if len(of.Ports) > 0 && !slices.Contains(of.Ports, number) || p.GetProtocol() == udp || !differs(h, o, p, number, of.Pods[at]) {
 				continue
 			}
 			out = append(out, snapshot.Intersection{
 				Ref:  snapshot.Ref{Kind: snapshot.ServiceEntry, Cluster: h.from.Name, Namespace: o.Namespace, Name: o.Name},
 				What: fmt.Sprintf("names %s for port %d of them: whether their proxies see requests there, or only connections, is for the oldest of the Services and ServiceEntries that lead to it", p.GetProtocol(), number),
+				Hint: "name the same protocol in the ServiceEntry and the Services",
 			})
 			break
 		}
@@ -45,7 +46,7 @@ func (h *handWritten) entries(of *snapshot.PodQuery) (out []snapshot.Intersectio
 
 // differs reports whether proxies of a pod take a port otherwise because of a ServiceEntry: no older Service leads there, and one leads there
 // whose protocol they see otherwise.
-func (h *handWritten) differs(o *istionetworkingv1.ServiceEntry, p *networking.ServicePort, number uint32, pod map[string]string) bool {
+func differs(h *handWritten, o *istionetworkingv1.ServiceEntry, p *networking.ServicePort, number uint32, pod map[string]string) bool {
 	sees := dialect.IsHTTP(&discoveryv1.KubeServicePort{AppProtocol: p.GetProtocol()})
 	differs := false
 	for _, s := range h.from.Services {

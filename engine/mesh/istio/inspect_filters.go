@@ -59,7 +59,7 @@ func (h *handWritten) Filters(of *snapshot.PodQuery, at snapshot.ProxySide) (out
 	}
 	switch at {
 	case snapshot.SideInbound:
-		out = slices.Concat(out, h.listeners(of), h.entries(of))
+		out = slices.Concat(out, h.listeners(of), selectingPods(h, of))
 	case snapshot.SideOutbound:
 		out = append(out, h.senders(of)...)
 	}

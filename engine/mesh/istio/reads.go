@@ -96,15 +96,15 @@ func stripGateway(o *istionetworkingv1.Gateway) {
 func stripServiceEntry(o *istionetworkingv1.ServiceEntry) {
 	o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, aged(o.ObjectMeta)
 	o.Status.Reset()
-	hosts, exportTo, addresses, ports := o.Spec.Hosts, o.Spec.ExportTo, o.Spec.Addresses, o.Spec.Ports
+	hosts, exportTo, addresses, ports, selector := o.Spec.Hosts, o.Spec.ExportTo, o.Spec.Addresses, o.Spec.Ports, o.Spec.WorkloadSelector
 	o.Spec.Reset()
 	o.Spec.Hosts, o.Spec.ExportTo = hosts, exportTo
-	if len(addresses) == 0 { // then its ports take no connections of others
+	if len(addresses) == 0 && selector == nil { // then its ports take no connections of others
 		return
 	}
-	o.Spec.Addresses = addresses
+	o.Spec.Addresses, o.Spec.WorkloadSelector = addresses, selector
 	for _, p := range ports {
-		o.Spec.Ports = append(o.Spec.Ports, &networking.ServicePort{Number: p.GetNumber(), Protocol: p.GetProtocol()})
+		o.Spec.Ports = append(o.Spec.Ports, &networking.ServicePort{Number: p.GetNumber(), Protocol: p.GetProtocol(), TargetPort: p.GetTargetPort()})
 	}
 }
 
