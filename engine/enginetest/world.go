@@ -194,7 +194,9 @@ func (b *builder) istiod(at Place) {
 		}},
 	})
 	b.c.ConfigMaps = append(b.c.ConfigMaps, &corev1.ConfigMap{
-		ObjectMeta: meta("istio", at.Namespace, nil), Data: map[string]string{"mesh": "trustDomain: " + b.c.Name + ".example\n"},
+		ObjectMeta: meta("istio", at.Namespace, nil),
+		Data: map[string]string{"mesh": "trustDomain: " + b.c.Name + ".example\n" +
+			`defaultConfig: {proxyMetadata: {ISTIO_META_DNS_CAPTURE: "true"}}` + "\n"},
 	})
 }
 
