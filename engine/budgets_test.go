@@ -124,7 +124,7 @@ var manyFlags = map[string]int{
 	"cmd/cmdutil.Streams":      5,
 	"cmd/create.Options":       5,
 	"cmd/initialize.Options":   6,
-	"engine/snapshot.MeshPlan": 6,
+	"engine/snapshot.MeshPlan": 5,
 }
 
 const maxFlags = 4

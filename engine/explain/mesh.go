@@ -75,7 +75,7 @@ func (x *Index) mesh(m *snapshot.MeshPlan) *Mesh {
 	out := &Mesh{
 		Ref: m.Ref, InForce: x.inForceOf(m.Ref), Type: kind, Version: installation.Version, Cluster: m.Cluster, Region: installation.Region,
 		Namespace: m.Namespace, TrustDomain: m.TrustDomain, Roots: m.Roots, Frozen: x.frozenReason(m.Cluster),
-		HostnameSuffix: m.HostnameSuffix, Gateways: []Gateway{}, Issues: x.issuesOf(m.Ref), SmartDNS: m.ResolvesAll, Permissive: m.Open,
+		HostnameSuffix: m.HostnameSuffix, Gateways: []Gateway{}, Issues: x.issuesOf(m.Ref), SmartDNS: m.DNS.ResolvesAll, Permissive: m.Open,
 		DenyByDefault: m.DenyByDefault,
 	}
 	if istio := m.Mesh.Spec.Istio; istio != nil {

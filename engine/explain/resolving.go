@@ -16,7 +16,7 @@ func resolving(q *query, host string) (how snapshot.Resolving, why string) {
 	if k := q.workload.Spec.Kubernetes; k != nil {
 		says = k.ProxyDNS
 	}
-	switch how = q.mesh.Resolves(host); {
+	switch how = q.mesh.DNS.Resolves(host); {
 	case isGateway(q.workload) || modeOf(q.workload) != discoveryv1.ModeOwnProxy || says == discoveryv1.ProxyDNSOn:
 		return snapshot.ResolvedByProxies, ""
 	case says == discoveryv1.ProxyDNSOff:

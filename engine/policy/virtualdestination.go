@@ -138,7 +138,7 @@ func (v *virtualDestination) unusable(mesh *snapshot.MeshPlan) *snapshot.Issue {
 	case !ok:
 		issue = snapshot.Errorf(snapshot.FieldUnsupported, "remove the mesh from meshList, or call a service by its own name there",
 			"mesh %s has no failover between services: %s", mesh.Ref.Name, why)
-	case mesh.Resolves(hostname) == snapshot.NotResolved:
+	case mesh.DNS.Resolves(hostname) == snapshot.NotResolved:
 		issue = snapshot.Errorf(snapshot.SmartDNSMissing,
 			mesh.Dialect.ResolveHint+", or choose a hostname that ends in .global",
 			"mesh %s cannot resolve %s: its proxies do not capture DNS", mesh.Ref.Name, hostname).At("hostname")

@@ -149,10 +149,11 @@ const (
 	enterpriseGroup   = "networking.enterprise.mesh.gloo.solo.io"
 	rbacGroup         = "rbac.enterprise.mesh.gloo.solo.io"
 	certificatesGroup = "certificates.mesh.gloo.solo.io"
-	istioNetworking   = "networking.istio.io"
-	istioSecurity     = "security.istio.io"
-	istioExtensions   = "extensions.istio.io"
-	istioTelemetry    = "telemetry.istio.io"
+	istioDomain       = ".istio.io"
+	istioNetworking   = "networking" + istioDomain
+	istioSecurity     = "security" + istioDomain
+	istioExtensions   = "extensions" + istioDomain
+	istioTelemetry    = "telemetry" + istioDomain
 	gatewayAPI        = "gateway.networking.k8s.io"
 	kubeNetworking    = "networking.k8s.io"
 	smiSplit          = "split.smi-spec.io"

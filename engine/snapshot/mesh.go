@@ -105,11 +105,8 @@ type MeshPlan struct {
 	// Roots are the SHA-256 fingerprints of the root certificates that its proxies
 	// trust, ascending; nil if they are not known.
 	Roots []string
-	// ResolvesAll: callers can resolve every host name that the mesh knows.
-	ResolvesAll bool
-	// AsksServers: it has workloads that have DNS servers resolve host names where ResolvesAll is not set. ServerAssumed: the issues of
-	// its VirtualMesh say that one has to answer for HostnameSuffix.
-	AsksServers, ServerAssumed bool
+	// DNS is how callers find the addresses of hosts.
+	DNS MeshDNS
 	// VirtualMesh is the one that the mesh is a member of; nil if none.
 	VirtualMesh *networkingv1.VirtualMesh
 	// HostnameSuffix ends the host names of services federated by the VirtualMesh.
@@ -268,11 +265,21 @@ const (
 	NotResolved
 )
 
-// Resolves says how callers in the mesh resolve a host that is made for it, or hosts with that suffix.
-func (m *MeshPlan) Resolves(host string) Resolving {
+// MeshDNS is how callers in a mesh find the addresses of hosts.
+type MeshDNS struct {
+	// ResolvesAll: callers can resolve every host name that the mesh knows.
+	ResolvesAll bool
+	// AsksServers: some workloads have DNS servers resolve host names where ResolvesAll is not set.
+	AsksServers bool
+	// ServerAssumed: the issues of the VirtualMesh of the mesh say that a server has to answer for its HostnameSuffix.
+	ServerAssumed bool
+}
+
+// Resolves says how callers resolve a host that is made for the mesh, or hosts with that suffix.
+func (d MeshDNS) Resolves(host string) Resolving {
 	labels := strings.Split(host, ".")
 	switch {
-	case m.ResolvesAll:
+	case d.ResolvesAll:
 		return ResolvedByProxies
 	case labels[len(labels)-1] == ServedSuffix:
 		return ResolvedByServer

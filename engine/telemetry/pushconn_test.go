@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"bytes"
 	"crypto/tls"
 	"encoding/binary"
 	"io"
@@ -17,7 +16,6 @@ import (
 // slow is a connection of HTTP/2 that sends parts of messages, which a client of gRPC does not.
 type slow struct {
 	*tls.Conn
-	frames bytes.Buffer
 }
 
 // frame is one frame of HTTP/2.

@@ -95,7 +95,7 @@ func (t *Topology) addMeshes(dialects []*snapshot.Dialect) {
 	places, roots := map[[2]string]bool{}, map[[2]string]bool{}
 	for _, m := range t.inv.Meshes {
 		plan := newMeshPlan(m, snapshot.DialectOf(dialects, m))
-		plan.AsksServers = t.inv.AsksServers(commonv1.ObjectRef{Name: m.Name, Namespace: m.Namespace})
+		plan.DNS.AsksServers = t.inv.AsksServers(commonv1.ObjectRef{Name: m.Name, Namespace: m.Namespace})
 		place := [2]string{plan.Cluster, plan.Namespace}
 		plan.SharesNamespace, places[place] = places[place], true
 		root := [2]string{plan.Cluster, plan.RootNamespace}

@@ -36,7 +36,7 @@ var dialect = &snapshot.Dialect{
 		snapshot.Declare(snapshot.Settings, snapshot.Enforced, "", ""),
 	),
 	Describe: func(plan *snapshot.MeshPlan) {
-		plan.TrustDomain, plan.ResolvesAll = plan.Mesh.Spec.Linkerd.ClusterDomain, true
+		plan.TrustDomain, plan.DNS.ResolvesAll = plan.Mesh.Spec.Linkerd.ClusterDomain, true
 	},
 	Principal: func(trustDomain, _, account string) string { return trustDomain + "/" + account },
 	CA: &snapshot.ControlPlaneCA{

@@ -113,7 +113,7 @@ func describe(plan *snapshot.MeshPlan) {
 	plan.RootNamespace = cmp.Or(spec.RootNamespace, plan.RootNamespace)
 	plan.ExportTo = spec.DefaultExportTo
 	plan.PathNormalization = cmp.Or(spec.PathNormalization, snapshot.PathsBase)
-	plan.ResolvesAll = spec.SmartDnsProxyingEnabled
+	plan.DNS.ResolvesAll = spec.SmartDnsProxyingEnabled
 	plan.IgnoresOwn, plan.DefaultSettings = spec.IgnoresOwn, spec.DefaultTrafficPolicy
 	plan.EndpointNotes = endpointNotes(plan)
 	if spec.PlainByDefault {
