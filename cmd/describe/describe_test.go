@@ -109,7 +109,7 @@ func TestProblemsRunNothing(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[cmdutil.Format]string{cmdutil.FormatTable: "", cmdutil.FormatJSON: "[]\n", cmdutil.FormatYAML: "[]\n"} {
 		streams, _, out, _ := cmdutil.TestStreams()
-		opts := &Options{Streams: streams, Source: cmdutil.Source{Dir: "../../testdata/translate/failover-flat/in"}, Now: noon}
+		opts := &Options{Streams: streams, Source: cmdutil.Source{Dir: "../../testdata/translate/audit-global/in"}, Now: noon}
 		opts.Output.Format = format
 		require.NoError(t, problemsRun(t.Context(), opts))
 		assert.Equal(t, want, out.String())
