@@ -37,8 +37,11 @@ var kept = []string{
 	registry + "masterleases/", registry + "peerserverleases/",
 	registry + "flowschemas/", registry + "prioritylevelconfigurations/",
 	allocated,
-	registry + "events/default/kubernetes.", // what it says of its own Service
 }
+
+// corrected are the prefixes of what the API server writes when it finds addresses and Services that do not agree, as after all of
+// them were deleted at once, seconds later on a busy machine (pkg/registry/core/service/ipallocator/controller/repairip.go).
+var corrected = []string{registry + "ipaddresses/", registry + "events/"}
 
 // quiet is how long nothing is written before a cluster counts as at rest, and takesEffect how
 // long the API server may enforce a deleted admission policy or webhook: it reads them once a second
@@ -121,6 +124,11 @@ func (r *Recording) under(prefix string) (keys []string) {
 		}
 	}
 	return keys
+}
+
+// Foreign are those of the changed keys that the API server does not write by itself.
+func Foreign(changes []string) []string {
+	return slices.DeleteFunc(slices.Clone(changes), func(key string) bool { return under(key, corrected) })
 }
 
 // Changes are the keys in etcd that differ from the recording, sorted.

@@ -102,14 +102,18 @@ func (p *Pool) take(ctx context.Context, holder string, index int) (*server, err
 		if s == nil {
 			return p.start(ctx, holder, index)
 		}
-		// What is written now is by somebody who does not have it any more.
 		left, err := s.cluster.Changes(ctx, s.recording)
+		foreign := local.Foreign(left)
+		if err == nil && len(left) > 0 && len(foreign) == 0 {
+			left, err = nil, s.cluster.Restore(ctx, s.recording)
+		}
 		if err == nil && len(left) == 0 {
 			p.set(func() { s.holder = holder })
 			return s, nil
 		}
-		if err == nil {
-			p.options.Report(fmt.Sprintf("%s still writes after it has ended: %v", s.holder, left[:min(len(left), 5)]))
+		// It is written by somebody who does not have it any more.
+		if len(foreign) > 0 {
+			p.options.Report(fmt.Sprintf("%s still writes after it has ended: %v", s.holder, foreign[:min(len(foreign), 5)]))
 		}
 		if err := p.drop(s); err != nil {
 			return nil, err

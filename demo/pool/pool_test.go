@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -117,7 +118,7 @@ func TestAPIServersAreAsNew(t *testing.T) {
 		assert.Equal(t, first.Dir, again.Dir)
 		changed, err := other.Changes(t.Context(), before)
 		require.NoError(t, err)
-		assert.Len(t, changed, 1, "what was restored is younger: %v", changed)
+		assert.Len(t, local.Foreign(changed), 1, "what was restored is younger: %v", changed)
 		_, err = clientsAgain.RbacV1().ClusterRoles().Get(t.Context(), "view", metav1.GetOptions{})
 		require.NoError(t, err)
 		_, err = clientsAgain.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "allowed-again"}}, metav1.CreateOptions{})
@@ -149,7 +150,7 @@ func TestAPIServersInUse(t *testing.T) {
 		waittest.Until(t, "the server is as it was", func() bool {
 			left, err := cluster.Changes(t.Context(), before)
 			require.NoError(t, err)
-			return len(left) == 0
+			return len(local.Foreign(left)) == 0
 		})
 		_, err := clients.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "late-"}}, metav1.CreateOptions{})
 		require.NoError(t, err)
@@ -163,6 +164,40 @@ func TestAPIServersInUse(t *testing.T) {
 		return false
 	})
 	assert.Contains(t, <-p.reports, "writes after it has ended")
+}
+
+// TestTheAPIServerCorrects: what an API server says of addresses that no Service has any more is taken away, and nobody is blamed.
+func TestTheAPIServerCorrects(t *testing.T) {
+	t.Parallel()
+	p := newPool(t)
+	first, cluster, clients := borrow(t, p.address, "first")
+	before, err := cluster.Record(t.Context())
+	require.NoError(t, err)
+	first.Return()
+	waittest.Until(t, "the server is as it was", func() bool {
+		left, err := cluster.Changes(t.Context(), before)
+		require.NoError(t, err)
+		return len(local.Foreign(left)) == 0
+	})
+	_, err = clients.NetworkingV1().IPAddresses().Create(t.Context(), &networkingv1.IPAddress{
+		ObjectMeta: metav1.ObjectMeta{Name: "10.101.0.9", Labels: map[string]string{
+			networkingv1.LabelManagedBy: "ipallocator.k8s.io", networkingv1.LabelIPAddressFamily: "IPv4",
+		}},
+		Spec: networkingv1.IPAddressSpec{ParentRef: &networkingv1.ParentReference{Resource: "pods", Namespace: "default", Name: "none"}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	waittest.Until(t, "the API server says that the address has no Service", func() bool {
+		events, err := clients.EventsV1().Events("").List(t.Context(), metav1.ListOptions{FieldSelector: "regarding.name=10.101.0.9"})
+		require.NoError(t, err)
+		return len(events.Items) > 0
+	})
+
+	second, _, clients := borrow(t, p.address, "second")
+	assert.Equal(t, first.Dir, second.Dir)
+	events, err := clients.EventsV1().Events("").List(t.Context(), metav1.ListOptions{FieldSelector: "regarding.name=10.101.0.9"})
+	require.NoError(t, err)
+	assert.Empty(t, events.Items)
+	assert.Empty(t, p.reports)
 }
 
 // TestClear: servers that nobody has end, and the others go on.
