@@ -261,7 +261,7 @@ func Checkup(ctx context.Context, management reading.Management, options check.O
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		facts.Unread, facts.UnreadHint = kube.Text(err), "check your permissions in the management cluster"
+		facts.Unread, facts.UnreadHint = kube.Text(err), kube.NextStep(err)
 		return (*explain.Index)(nil).Checkup(facts), nil
 	}
 	if err := management.CheckNamespace(ctx, read.Input); err != nil {

@@ -295,5 +295,5 @@ func failed(name string, err error) error {
 	case apierrors.IsNotFound(err):
 		return cmdutil.NotFoundErrorf("%s: it does not exist any more; apply it again", name)
 	}
-	return fmt.Errorf("%s: reading it: %w; check the network and your permissions", name, err)
+	return fmt.Errorf("%s: reading it: %w", name, kube.WithNextStep(err))
 }

@@ -103,7 +103,8 @@ func TestWait(t *testing.T) {
 		"rejected":              {[]*unstructured.Unstructured{objectOf(t, 2, refused)}, nil, "in-force", time.Minute, cmdutil.ExitFindings, "it is rejected: policy.mirror names no service (FieldInvalid)"},
 		"too late":              {[]*unstructured.Unstructured{objectOf(t, 2, accepted)}, nil, "in-force", 0, cmdutil.ExitFailure, "after 0s, it is not so that it is in force: not in force in cluster-2 (WriteFailed)"},
 		"no answer, then there": {[]*unstructured.Unstructured{nil, objectOf(t, 2, ready)}, nil, "ready", time.Minute, 0, "connection reset"},
-		"no answer":             {[]*unstructured.Unstructured{nil}, nil, "ready", 0, cmdutil.ExitFailure, "reading it: connection reset; check the network"},
+		"no answer":             {[]*unstructured.Unstructured{nil}, nil, "ready", 0, cmdutil.ExitFailure, "reading it: connection reset; check the context, the network and that the server runs"},
+		"no right":              {nil, apierrors.NewForbidden(schema.GroupResource{Resource: "trafficpolicies"}, "shift", errors.New("no")), "ready", 0, cmdutil.ExitFailure, "check the context and your permissions there"},
 		"deleted":               {nil, gone, "in-force", time.Minute, cmdutil.ExitNotFound, "it does not exist any more"},
 	} {
 		t.Run(name, func(t *testing.T) {

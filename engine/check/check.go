@@ -49,8 +49,10 @@ type Options struct {
 // clusterType is the custom resource type of registrations, which every management cluster has.
 var clusterType = snapshot.KubernetesCluster.GroupVersionResource().GroupResource().String()
 
-// unreadHint is what to do about a management cluster that does not answer.
-const unreadHint = "check the context, the network and that the server runs; or choose another context with --context"
+// unreadHint is what to do about a management cluster that cannot be read.
+func unreadHint(err error) string {
+	return snapshot.Sentences(kube.NextStep(err), "or choose another context with --context")
+}
 
 // Facts asks the management cluster and all registered ones, at the same time: the timeout bounds each
 // of them, but for a management cluster that hangs, which takes registration.DefaultTimeout. What
@@ -95,7 +97,7 @@ func Facts(ctx context.Context, o Options) (*explain.CheckFacts, error) {
 	}
 	switch {
 	case notRead != nil:
-		facts.Unread, facts.UnreadHint = splitHint(notRead), unreadHint
+		facts.Unread, facts.UnreadHint = splitHint(notRead), unreadHint(notRead)
 		return facts, nil //nolint:nilerr // that is what was found out
 	case slices.Contains(versions.Types.Missing, clusterType):
 		facts.Unread = "there is no management plane in it: the custom resource types are not installed"

@@ -88,7 +88,7 @@ func before(title, id, able, version string, err error) explain.CheckCategory {
 	case err == nil:
 		out.Checks = []explain.Check{answers, can}
 	case version == "" && unreachable(err):
-		answers.Result, answers.Message, answers.Hint = explain.CheckFailure, splitHint(err), unreadHint
+		answers.Result, answers.Message, answers.Hint = explain.CheckFailure, splitHint(err), unreadHint(err)
 		can.Result, can.Because = explain.CheckSkipped, answers.ID
 		out.Checks = []explain.Check{answers, can}
 	default:

@@ -106,6 +106,28 @@ func Reason(server string, err error) string {
 	return server + " cannot be reached: " + innermost(err).Error()
 }
 
+// NextStep is what who asked with a kubeconfig can do about an error, as a sentence. Empty where the Reason has it.
+func NextStep(err error) string {
+	if IsExpired(err) {
+		return ""
+	}
+	switch Cause(err) {
+	case snapshot.ServerUnanswered, snapshot.NameUnresolved, snapshot.CertificateUntrusted:
+		return "check the context, the network and that the server runs"
+	case snapshot.CredentialRefused:
+		return "log in again, or use another context"
+	}
+	return "check the context and your permissions there"
+}
+
+// WithNextStep is an error with its NextStep.
+func WithNextStep(err error) error {
+	if step := NextStep(err); step != "" {
+		return fmt.Errorf("%w; %s", err, step)
+	}
+	return err
+}
+
 // Answered reports that an error is the answer of an API server to what it was asked; false if it does not answer, is not ready,
 // or does not accept the credential.
 func Answered(err error) bool {

@@ -89,6 +89,29 @@ func TestCauses(t *testing.T) {
 	}
 }
 
+// TestNextSteps: nobody is sent to look at permissions where nothing answers, or at a server that answered.
+func TestNextSteps(t *testing.T) {
+	t.Parallel()
+	expired := apierrors.NewUnauthorized("Unauthorized")
+	for name, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"nothing listens": {syscall.ECONNREFUSED, "that the server runs"},
+		"no answer":       {context.DeadlineExceeded, "that the server runs"},
+		"not ready":       {apierrors.NewServiceUnavailable("starting"), "that the server runs"},
+		"name":            {&net.DNSError{Err: "no such host"}, "the network"},
+		"authority":       {x509.UnknownAuthorityError{}, "the context"},
+		"not logged in":   {expired, "log in again"},
+		"not allowed":     {apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "x", errors.New("no")), "your permissions"},
+	} {
+		assert.Contains(t, kube.NextStep(c.err), c.want, name)
+		advised := kube.WithNextStep(c.err)
+		require.ErrorIs(t, advised, c.err, name)
+		assert.Equal(t, c.err.Error()+"; "+kube.NextStep(c.err), advised.Error(), name)
+	}
+}
+
 func TestBackoff(t *testing.T) {
 	t.Parallel()
 	var pauses []time.Duration

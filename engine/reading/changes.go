@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -25,7 +26,7 @@ func (m Management) Changes(ctx context.Context) (snapshot.Changes, error) {
 	case apierrors.IsForbidden(err):
 		return nil, fmt.Errorf("%s: %w; a Role in the namespace that lets you get it allows it", name, err)
 	case err != nil:
-		return nil, fmt.Errorf("management cluster %s: %s: %w; check the context, and that the API server answers", m.Config.Host, name, err)
+		return nil, fmt.Errorf("management cluster %s: %s: %w", m.Config.Host, name, kube.WithNextStep(err))
 	}
 	changes, err := snapshot.ParseChanges(record.Data[snapshot.ChangesKey])
 	if err != nil {

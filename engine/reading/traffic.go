@@ -97,7 +97,7 @@ func (m Management) fromLeader(ctx context.Context, path string) ([]byte, error)
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("Lease %s/%s: there is none, so no meshctl serve leads; start one, or name another namespace with --namespace", m.Namespace, cluster.LeaseName)
 	case err != nil:
-		return nil, fmt.Errorf("Lease %s/%s: %w; meshctl serve can be named with --server", m.Namespace, cluster.LeaseName, err)
+		return nil, fmt.Errorf("management cluster %s: Lease %s/%s: %w; or name meshctl serve with --server", m.Config.Host, m.Namespace, cluster.LeaseName, kube.WithNextStep(err))
 	case lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "":
 		return nil, fmt.Errorf("Lease %s/%s: no meshctl serve holds it; start one", m.Namespace, cluster.LeaseName)
 	}
@@ -107,7 +107,7 @@ func (m Management) fromLeader(ctx context.Context, path string) ([]byte, error)
 		return nil, fmt.Errorf("meshctl serve: the one that leads runs outside of the cluster, on %s; name the address of its --metrics-bind with --server, such as http://127.0.0.1:9091", host)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("pod %s/%s of meshctl serve: %w; it can be named with --server", m.Namespace, host, err)
+		return nil, fmt.Errorf("management cluster %s: pod %s/%s of meshctl serve: %w; or name it with --server", m.Config.Host, m.Namespace, host, kube.WithNextStep(err))
 	}
 	port := uint32(metricsPort)
 	for i := range pod.Spec.Containers {

@@ -22,10 +22,7 @@ func (e *UnreachableError) Error() string { return snapshot.Sentences(e.Advice()
 
 // Advice implements [snapshot.Advice].
 func (e *UnreachableError) Advice() (what, hint string) {
-	if !kube.IsExpired(e.Err) { // else the reason has the next step
-		hint = "check the context, the network and that the server runs"
-	}
-	return kube.Reason(e.Server, e.Err), hint
+	return kube.Reason(e.Server, e.Err), kube.NextStep(e.Err)
 }
 
 func (e *UnreachableError) Unwrap() error { return e.Err }

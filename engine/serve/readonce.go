@@ -76,5 +76,5 @@ func ReadOnce(ctx context.Context, o Options, detour cluster.Detour, observe fun
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
-	return nil, fmt.Errorf("management cluster %s: %s; check the context and your permissions there", o.Management.Host, waiting)
+	return nil, fmt.Errorf("management cluster %s: %s", o.Management.Host, snapshot.Sentences(waiting, source.NextStep()))
 }

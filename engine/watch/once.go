@@ -61,13 +61,7 @@ func onceError(ctx context.Context, host string, c *kube.Client, err error) erro
 
 // UnreadError says that a management cluster cannot be read, and what to do.
 func UnreadError(host string, err error) error {
-	if kube.IsExpired(err) {
-		return fmt.Errorf("management cluster %s: %w", host, err) // it has the next step
-	}
-	if status := apierrors.APIStatus(nil); !errors.As(err, &status) {
-		return fmt.Errorf("management cluster %s: %w; check the context, the network and that the server runs", host, err)
-	}
-	return fmt.Errorf("management cluster %s: %w; check the context and your permissions there", host, err)
+	return fmt.Errorf("management cluster %s: %w", host, kube.WithNextStep(err))
 }
 
 // namedClusters lists the clusters that registrations and discovered objects name.

@@ -80,6 +80,14 @@ func (s *Source) Waiting() string {
 	return "the registered clusters are not known"
 }
 
+// NextStep is what can be done where what Waiting says does not end.
+func (s *Source) NextStep() string {
+	if _, err := s.management.unreadable(); err != nil {
+		return kube.NextStep(err)
+	}
+	return "`meshctl cluster list` says why, and what to do"
+}
+
 // ManagementReason says why the management cluster cannot be read at present;
 // empty if it can. What was read before stays in the Input.
 func (s *Source) ManagementReason() string {
