@@ -110,7 +110,7 @@ func TestScreen(t *testing.T) {
 	x.Types("\x1b")
 	x.Sees("Destinations [8]")
 	x.Types("[")
-	x.Sees("Destinations [8]")
+	x.Sees("── Destination gloo-mesh/reviews-", "FieldConflict")
 	x.Types(":prob\t\r")
 	x.Sees("[7 Prob]", "reviews-shift")
 	x.Types("\x1a")
