@@ -22,7 +22,7 @@ import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	"github.com/meshctl/meshctl/engine/kube"
-	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/registration/registrationtest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -50,12 +50,10 @@ func storyServers(t *testing.T) []*rest.Config {
 	t.Helper()
 	waittest.SkipIfShort(t, "starts API servers")
 	var out []*rest.Config
-	for _, server := range sandboxtest.APIServers(t, 2) {
+	for _, server := range registrationtest.APIServers(t, 2) {
 		config, err := server.Config()
 		require.NoError(t, err)
 		config = kube.Unlimited(config)
-		_, err = registration.InstallCRDs(t.Context(), config)
-		require.NoError(t, err)
 		out = append(out, config)
 	}
 	return out

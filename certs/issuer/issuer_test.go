@@ -29,7 +29,7 @@ import (
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
-	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/registration/registrationtest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -111,9 +111,7 @@ type fixture struct {
 // newFixture has a member for mesh east in cluster east.
 func newFixture(t testing.TB, root *pki.Authority) *fixture {
 	t.Helper()
-	admin := sandboxtest.APIServer(t)
-	_, err := registration.InstallCRDs(t.Context(), admin)
-	require.NoError(t, err)
+	admin := registrationtest.APIServer(t)
 	ns, err := sandboxtest.Clientset(t, admin).CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "issuer-"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	client, err := dynamic.NewForConfig(admin)

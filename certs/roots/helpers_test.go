@@ -25,7 +25,7 @@ import (
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
-	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/registration/registrationtest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -110,9 +110,7 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	config := sandboxtest.APIServer(t)
-	_, err := registration.InstallCRDs(t.Context(), config)
-	require.NoError(t, err)
+	config := registrationtest.APIServer(t)
 	w := &world{t: t, config: config, api: sandboxtest.Clientset(t, config), log: &sandboxtest.Buffer{}}
 	ns, err := w.api.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "roots-"}}, metav1.CreateOptions{})
 	require.NoError(t, err)

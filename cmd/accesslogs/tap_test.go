@@ -17,7 +17,7 @@ import (
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/engine/accesslog"
-	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/registration/registrationtest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -85,9 +85,7 @@ func recordsOf(t *testing.T, config *rest.Config) map[string]map[string]any {
 // TestTap makes a record of one workload for a while, and leaves nothing, however it ends.
 func TestTap(t *testing.T) {
 	t.Parallel()
-	config := sandboxtest.APIServer(t)
-	_, err := registration.InstallCRDs(t.Context(), config)
-	require.NoError(t, err)
+	config := registrationtest.APIServer(t)
 	sandboxtest.Apply(t, config, []byte(tapped))
 	var interrupt func()
 	seen := make(chan map[string]map[string]any, 1000)

@@ -24,7 +24,7 @@ import (
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/kube"
-	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/registration/registrationtest"
 	"github.com/meshctl/meshctl/engine/relay/hub"
 	"github.com/meshctl/meshctl/engine/relay/relayv1"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -48,10 +48,8 @@ type hubWorld struct {
 func newHubWorld(t *testing.T, clusters int) *hubWorld {
 	t.Helper()
 	w := &hubWorld{t: t}
-	for _, server := range sandboxtest.APIServers(t, clusters+1) {
+	for _, server := range registrationtest.APIServers(t, clusters+1) {
 		config, err := server.Config()
-		require.NoError(t, err)
-		_, err = registration.InstallCRDs(t.Context(), config)
 		require.NoError(t, err)
 		sandboxtest.MakeNamespace(t, config, space)
 		w.clusters = append(w.clusters, config)

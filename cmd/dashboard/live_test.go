@@ -19,7 +19,7 @@ import (
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/offline"
-	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/registration/registrationtest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/tui"
 )
@@ -27,9 +27,7 @@ import (
 // management is a real management cluster with the CRDs and the namespace.
 func management(t *testing.T) *rest.Config {
 	t.Helper()
-	config := sandboxtest.APIServer(t)
-	_, err := registration.InstallCRDs(t.Context(), config)
-	require.NoError(t, err)
+	config := registrationtest.APIServer(t)
 	sandboxtest.MakeNamespace(t, config, snapshot.DefaultNamespace)
 	return config
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/registration/registrationtest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/tui"
 	"github.com/meshctl/meshctl/wizards/wizardtest"
@@ -131,9 +132,7 @@ func TestWrite(t *testing.T) {
 // cannot read.
 func TestWriteOfUnreadable(t *testing.T) {
 	t.Parallel()
-	config, err := sandboxtest.APIServers(t, 1)[0].Config()
-	require.NoError(t, err)
-	_, err = registration.InstallCRDs(t.Context(), config)
+	config, err := registrationtest.APIServers(t, 1)[0].Config()
 	require.NoError(t, err)
 	sandboxtest.MakeNamespace(t, config, snapshot.DefaultNamespace)
 	w, err := newWritable(t.Context(), startLive(t, config))

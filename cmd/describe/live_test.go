@@ -15,7 +15,7 @@ import (
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/offline"
-	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/registration/registrationtest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -25,9 +25,7 @@ import (
 func TestLive(t *testing.T) {
 	t.Parallel()
 	const dir = "../../testdata/translate/bookinfo"
-	config := sandboxtest.APIServer(t)
-	_, err := registration.InstallCRDs(t.Context(), config)
-	require.NoError(t, err)
+	config := registrationtest.APIServer(t)
 	sandboxtest.MakeNamespace(t, config, snapshot.DefaultNamespace)
 	input, _, err := offline.Load(offline.Dir(filepath.Join(dir, "in")))
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
-	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/registration/registrationtest"
 )
 
 const sharedTrust = `
@@ -30,9 +30,7 @@ spec:
 // TestServeKeepsRoots runs the command as it is, and finds the root of a VirtualMesh.
 func TestServeKeepsRoots(t *testing.T) {
 	t.Parallel()
-	config, err := sandboxtest.APIServers(t, 1)[0].Config()
-	require.NoError(t, err)
-	_, err = registration.InstallCRDs(t.Context(), config)
+	config, err := registrationtest.APIServers(t, 1)[0].Config()
 	require.NoError(t, err)
 	sandboxtest.MakeNamespace(t, config, "gloo-mesh")
 	sandboxtest.Apply(t, config, []byte(sharedTrust))

@@ -56,6 +56,8 @@ type server struct {
 	index     int
 	processes []proc.Process
 	phase     phase
+	// prepared is how a test has prepared it, for those that want the same: what it had stored is in the recording.
+	prepared string
 	// holder is the last test that had it.
 	holder string
 }
@@ -73,34 +75,59 @@ func New(o Options) *Pool {
 type Loan struct {
 	// Dir is the folder of the server, for local.Open.
 	Dir string
+	// Prepared: it is as an earlier test has prepared it.
+	Prepared bool
 
+	keep func(context.Context) error
 	back func()
 }
+
+// Keep says that the server is prepared now: it stays so for later tests that ask for that. It returns once nothing is written any more.
+func (l Loan) Keep(ctx context.Context) error { return l.keep(ctx) }
 
 // Return gives the server back: whatever was stored in it meanwhile goes. It may be called several times.
 func (l Loan) Return() { l.back() }
 
-// Lend returns an API server with only what each has from the start. Index, from 1 on, is that of
-// local.Options: the server is called cluster-INDEX. Holder is the test, for messages.
-func (p *Pool) Lend(ctx context.Context, holder string, index int) (Loan, error) {
-	s, err := p.take(ctx, holder, index)
+// Wish says which API server a test wants.
+type Wish struct {
+	// Holder is the test, for messages.
+	Holder string `json:"holder"`
+	// Index, from 1 on, is that of local.Options: the server is called cluster-INDEX.
+	Index int `json:"index"`
+	// Prepared names what the test has to store there before anything else, unless an earlier one has; empty for nothing.
+	Prepared string `json:"prepared,omitempty"`
+}
+
+// Lend returns an API server with only what each has from the start, or also with what tests prepare.
+func (p *Pool) Lend(ctx context.Context, w Wish) (Loan, error) {
+	s, err := p.take(ctx, w)
 	if err != nil {
 		return Loan{}, err
 	}
-	return Loan{Dir: s.dir(), back: sync.OnceFunc(func() {
-		p.set(func() { s.phase = restoring })
-		go p.restore(s)
-	})}, nil
+	return Loan{
+		Dir: s.dir(), Prepared: s.prepared != "",
+		keep: func(ctx context.Context) error {
+			recording, err := s.cluster.Record(ctx)
+			if err == nil {
+				p.set(func() { s.recording, s.prepared = recording, w.Prepared })
+			}
+			return err
+		},
+		back: sync.OnceFunc(func() {
+			p.set(func() { s.phase = restoring })
+			go p.restore(s)
+		}),
+	}, nil
 }
 
-func (p *Pool) take(ctx context.Context, holder string, index int) (*server, error) {
+func (p *Pool) take(ctx context.Context, w Wish) (*server, error) {
 	for {
-		s, err := p.reserve(holder, index)
+		s, err := p.reserve(w)
 		if err != nil {
 			return nil, err
 		}
 		if s == nil {
-			return p.start(ctx, holder, index)
+			return p.start(ctx, w)
 		}
 		left, err := s.cluster.Changes(ctx, s.recording)
 		foreign := local.Foreign(left)
@@ -108,7 +135,7 @@ func (p *Pool) take(ctx context.Context, holder string, index int) (*server, err
 			left, err = nil, s.cluster.Restore(ctx, s.recording)
 		}
 		if err == nil && len(left) == 0 {
-			p.set(func() { s.holder = holder })
+			p.set(func() { s.holder = w.Holder })
 			return s, nil
 		}
 		// It is written by somebody who does not have it any more.
@@ -121,21 +148,25 @@ func (p *Pool) take(ctx context.Context, holder string, index int) (*server, err
 	}
 }
 
-// reserve returns a server that is free, or will soon be; nil if there is none.
-func (p *Pool) reserve(holder string, index int) (*server, error) {
+// reserve returns a server that is free, or will soon be; nil if there is none. One that is prepared already goes before one that is
+// not prepared at all.
+func (p *Pool) reserve(w Wish) (*server, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for {
 		if p.closed {
-			return nil, fmt.Errorf("API server for %s: the pool is closed", holder)
+			return nil, fmt.Errorf("API server for %s: the pool is closed", w.Holder)
 		}
 		soon := false
-		for _, s := range p.servers {
-			if s.index == index && s.phase == free {
-				s.phase = lent
-				return s, nil
+		for _, prepared := range slices.Compact([]string{w.Prepared, ""}) {
+			for _, s := range p.servers {
+				fits := s.index == w.Index && s.prepared == prepared
+				if fits && s.phase == free {
+					s.phase = lent
+					return s, nil
+				}
+				soon = soon || fits && s.phase == restoring
 			}
-			soon = soon || s.index == index && s.phase == restoring
 		}
 		if !soon {
 			return nil, nil //nolint:nilnil // there is none
@@ -144,13 +175,13 @@ func (p *Pool) reserve(holder string, index int) (*server, error) {
 	}
 }
 
-func (p *Pool) start(ctx context.Context, holder string, index int) (*server, error) {
+func (p *Pool) start(ctx context.Context, w Wish) (*server, error) {
 	p.mu.Lock()
 	p.starts++
-	dir := filepath.Join(p.options.Dir, fmt.Sprintf("%d", p.starts), fmt.Sprintf("cluster-%d", index))
+	dir := filepath.Join(p.options.Dir, fmt.Sprintf("%d", p.starts), fmt.Sprintf("cluster-%d", w.Index))
 	p.mu.Unlock()
 	cluster, err := local.Start(ctx, local.Options{
-		Name: filepath.Base(dir), Dir: dir, Helper: p.options.Helper, Index: index, Guard: p.options.Guard, APIServerOnly: true,
+		Name: filepath.Base(dir), Dir: dir, Helper: p.options.Helper, Index: w.Index, Guard: p.options.Guard, APIServerOnly: true,
 	})
 	if err != nil {
 		return nil, err
@@ -159,7 +190,7 @@ func (p *Pool) start(ctx context.Context, holder string, index int) (*server, er
 	if err != nil {
 		return nil, errors.Join(err, cluster.Stop(context.WithoutCancel(ctx)))
 	}
-	s := &server{cluster: cluster, recording: recording, index: index, processes: cluster.Processes(), phase: lent, holder: holder}
+	s := &server{cluster: cluster, recording: recording, index: w.Index, processes: cluster.Processes(), phase: lent, holder: w.Holder}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.servers = append(p.servers, s)

@@ -11,9 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/meshctl/meshctl/demo/helper"
+	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/pool"
 	"github.com/meshctl/meshctl/demo/proc"
@@ -50,7 +52,7 @@ func newPool(t *testing.T) *served {
 
 func borrow(t *testing.T, address, holder string) (pool.Loan, *local.Cluster, *kubernetes.Clientset) {
 	t.Helper()
-	loan, err := pool.Ask(t.Context(), address, holder, 1)
+	loan, err := pool.Ask(t.Context(), address, pool.Wish{Holder: holder, Index: 1})
 	require.NoError(t, err)
 	cluster, err := local.Open(loan.Dir, nil)
 	require.NoError(t, err)
@@ -197,6 +199,48 @@ func TestTheAPIServerCorrects(t *testing.T) {
 	events, err := clients.EventsV1().Events("").List(t.Context(), metav1.ListOptions{FieldSelector: "regarding.name=10.101.0.9"})
 	require.NoError(t, err)
 	assert.Empty(t, events.Items)
+	assert.Empty(t, p.reports)
+}
+
+// TestPreparedAPIServers: what a test has prepared is there for the next one that wants the same, without what that test did later, and
+// for nobody else.
+func TestPreparedAPIServers(t *testing.T) {
+	t.Parallel()
+	p := newPool(t)
+	ask := func(holder, prepared string) (pool.Loan, *kube.Client) {
+		loan, err := pool.Ask(t.Context(), p.address, pool.Wish{Holder: holder, Index: 1, Prepared: prepared})
+		require.NoError(t, err)
+		cluster, err := local.Open(loan.Dir, nil)
+		require.NoError(t, err)
+		client, err := cluster.Client()
+		require.NoError(t, err)
+		return loan, client
+	}
+	things := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}
+	thing := []byte("{apiVersion: example.com/v1, kind: Thing, metadata: {name: of-a-test, namespace: default}}")
+
+	first, client := ask("first", "things")
+	assert.False(t, first.Prepared)
+	require.NoError(t, client.ApplyYAML(t.Context(), []byte(leftBehind)))
+	require.NoError(t, first.Keep(t.Context()))
+	require.NoError(t, client.ApplyYAML(t.Context(), thing))
+	first.Return()
+
+	second, client := ask("second", "things")
+	assert.Equal(t, first.Dir, second.Dir)
+	assert.True(t, second.Prepared)
+	list, err := client.List(t.Context(), things, "default")
+	require.NoError(t, err)
+	assert.Empty(t, list, "the type stays, and not what a test made of it")
+	require.NoError(t, client.ApplyYAML(t.Context(), thing))
+	second.Return()
+
+	for _, other := range []string{"", "others"} {
+		third, _ := ask("third", other)
+		assert.NotEqual(t, first.Dir, third.Dir, other)
+		assert.False(t, third.Prepared, other)
+		third.Return()
+	}
 	assert.Empty(t, p.reports)
 }
 

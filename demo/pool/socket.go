@@ -13,16 +13,20 @@ import (
 // Variable is the environment variable with the address of a pool that test binaries share.
 const Variable = "MESHCTL_TEST_POOL"
 
-// question asks for an API server, which is lent until the connection ends: with the test, or
-// with its process.
-type question struct {
-	Holder string `json:"holder"`
-	Index  int    `json:"index"`
+// The Wish of a test comes first, as JSON. Its server is lent until the connection ends: with the test, or with its process. Meanwhile,
+// each further value asks to keep it as it is then.
+type answer struct {
+	Dir      string `json:"dir,omitempty"`
+	Prepared bool   `json:"prepared,omitempty"`
+	Error    string `json:"error,omitempty"`
 }
 
-type answer struct {
-	Dir   string `json:"dir,omitempty"`
-	Error string `json:"error,omitempty"`
+func answerOf(loan Loan, err error) answer {
+	said := answer{Dir: loan.Dir, Prepared: loan.Prepared}
+	if err != nil {
+		said.Error = err.Error()
+	}
+	return said
 }
 
 // Serve lends to other processes until the listener is closed.
@@ -43,25 +47,24 @@ func (p *Pool) Serve(ctx context.Context, listener net.Listener) error {
 }
 
 func (p *Pool) serve(ctx context.Context, connection net.Conn) {
-	var asked question
-	incoming := json.NewDecoder(connection)
-	if err := incoming.Decode(&asked); err != nil {
+	var w Wish
+	incoming, outgoing := json.NewDecoder(connection), json.NewEncoder(connection)
+	if err := incoming.Decode(&w); err != nil {
 		return // it ended before it asked
 	}
-	loan, err := p.Lend(ctx, asked.Holder, asked.Index)
-	said := answer{Dir: loan.Dir}
+	loan, err := p.Lend(ctx, w)
 	if err != nil {
-		said.Error = err.Error()
-	} else {
-		defer loan.Return()
+		_ = outgoing.Encode(answerOf(loan, err)) // who asked may have ended
+		return
 	}
-	if json.NewEncoder(connection).Encode(said) == nil {
-		_, _ = incoming.Token() // nothing comes until it ends
+	defer loan.Return()
+	for outgoing.Encode(answerOf(loan, err)) == nil && incoming.Decode(&struct{}{}) == nil {
+		err = loan.Keep(ctx)
 	}
 }
 
 // Ask asks the pool at an address, which is that of a Unix socket.
-func Ask(ctx context.Context, address, holder string, index int) (Loan, error) {
+func Ask(ctx context.Context, address string, w Wish) (Loan, error) {
 	connection, err := new(net.Dialer).DialContext(ctx, "unix", address)
 	if err != nil {
 		return Loan{}, fmt.Errorf("pool of API servers: %w; unset %s to do without", err, Variable)
@@ -72,17 +75,27 @@ func Ask(ctx context.Context, address, holder string, index int) (Loan, error) {
 		}
 		_ = connection.Close()
 	})
-	var said answer
-	err = json.NewEncoder(connection).Encode(question{holder, index})
-	if err == nil {
-		err = json.NewDecoder(connection).Decode(&said)
+	outgoing, incoming := json.NewEncoder(connection), json.NewDecoder(connection)
+	ask := func(what any) (said answer, err error) {
+		if err = outgoing.Encode(what); err == nil {
+			err = incoming.Decode(&said)
+		}
+		if err == nil && said.Error != "" {
+			err = errors.New(said.Error)
+		}
+		if err != nil {
+			err = fmt.Errorf("pool of API servers: %w", err)
+		}
+		return said, err
 	}
-	if err == nil && said.Error != "" {
-		err = errors.New(said.Error)
-	}
+	said, err := ask(w)
 	if err != nil {
 		end()
-		return Loan{}, fmt.Errorf("pool of API servers: %w", err)
+		return Loan{}, err
 	}
-	return Loan{Dir: said.Dir, back: end}, nil
+	keep := func(context.Context) error {
+		_, err := ask(struct{}{})
+		return err
+	}
+	return Loan{Dir: said.Dir, Prepared: said.Prepared, keep: keep, back: end}, nil
 }

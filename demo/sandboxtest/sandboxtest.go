@@ -34,12 +34,8 @@ var sandbox struct {
 	pool *pool.Pool
 	// meshctl is the path of the binary.
 	meshctl string
-
-	// server is the API server that all tests share. Its loan ends with the binary, or when nothing refers to it.
-	once   sync.Once
-	server *local.Cluster
-	loan   pool.Loan
-	failed error
+	// servers are those that tests share, by the name of their preparation.
+	servers map[string]*shared
 }
 
 // APIServer returns administrator access to an API server with only etcd: objects
@@ -47,24 +43,63 @@ var sandbox struct {
 // server, so each must use its own namespaces.
 func APIServer(t testing.TB) *rest.Config {
 	t.Helper()
-	sandbox.once.Do(func() {
-		sandbox.server, sandbox.loan, sandbox.failed = lend(t, filepath.Base(os.Args[0]), 1)
+	return PreparedAPIServer(t, Preparation{})
+}
+
+// PreparedAPIServer is an APIServer that the tests of the binary share which want the same preparation.
+func PreparedAPIServer(t testing.TB, preparation Preparation) *rest.Config {
+	t.Helper()
+	sandbox.mu.Lock()
+	s := sandbox.servers[preparation.Name]
+	if s == nil {
+		s = &shared{}
+		if sandbox.servers == nil {
+			sandbox.servers = map[string]*shared{}
+		}
+		sandbox.servers[preparation.Name] = s
+	}
+	sandbox.mu.Unlock()
+	s.once.Do(func() {
+		s.cluster, s.loan, s.failed = lend(t, filepath.Base(os.Args[0]), 1, preparation)
 	})
-	require.NoError(t, sandbox.failed)
-	config, err := sandbox.server.Config()
+	require.NoError(t, s.failed)
+	config, err := s.cluster.Config()
 	require.NoError(t, err)
 	return config
+}
+
+// shared is an API server that tests share. Its loan ends with the binary, or when nothing refers to it.
+type shared struct {
+	once    sync.Once
+	cluster *local.Cluster
+	loan    pool.Loan
+	failed  error
 }
 
 // APIServers returns n API servers that only this test uses, named cluster-1
 // and so on. They are lent: what the test stores there goes when it ends.
 func APIServers(t testing.TB, n int) []*local.Cluster {
 	t.Helper()
-	clusters := make([]*local.Cluster, n)
+	return PreparedAPIServers(t, make([]Preparation, n)...)
+}
+
+// Preparation is what an API server has stored before a test gets it, if that takes long and is the same for many tests. The zero
+// Preparation is nothing.
+type Preparation struct {
+	// Name is the same in all test binaries for the same Store.
+	Name string
+	// Store stores it. It is called where no earlier test of the run has asked for the same.
+	Store func(context.Context, *rest.Config) error
+}
+
+// PreparedAPIServers returns API servers like APIServers, each with its preparation.
+func PreparedAPIServers(t testing.TB, all ...Preparation) []*local.Cluster {
+	t.Helper()
+	clusters := make([]*local.Cluster, len(all))
 	var group errgroup.Group
-	for i := range n {
+	for i, preparation := range all {
 		group.Go(func() error {
-			cluster, loan, err := lend(t, t.Name(), i+1)
+			cluster, loan, err := lend(t, t.Name(), i+1, preparation)
 			if err != nil {
 				return err
 			}
@@ -83,25 +118,45 @@ func APIServers(t testing.TB, n int) []*local.Cluster {
 }
 
 // lend lends an API server of the run's pool, or of this binary's own.
-func lend(t testing.TB, holder string, index int) (*local.Cluster, pool.Loan, error) {
+func lend(t testing.TB, holder string, index int, preparation Preparation) (*local.Cluster, pool.Loan, error) {
 	t.Helper()
 	guard, dir, err := folder()
 	if err != nil {
 		return nil, pool.Loan{}, err
 	}
+	// A server that all tests share outlives the first of them.
+	ctx := context.WithoutCancel(t.Context())
+	wish := pool.Wish{Holder: holder, Index: index, Prepared: preparation.Name}
 	var loan pool.Loan
 	if address := os.Getenv(pool.Variable); address != "" {
-		loan, err = pool.Ask(t.Context(), address, holder, index)
+		loan, err = pool.Ask(ctx, address, wish)
 	} else if helper, buildErr := build(t); buildErr != nil {
 		err = buildErr
 	} else {
-		loan, err = ownPool(guard, dir, helper).Lend(context.WithoutCancel(t.Context()), holder, index)
+		loan, err = ownPool(guard, dir, helper).Lend(ctx, wish)
 	}
 	if err != nil {
 		return nil, loan, err
 	}
 	cluster, err := local.Open(loan.Dir, guard)
+	if err == nil && preparation.Store != nil && !loan.Prepared {
+		err = prepare(ctx, cluster, loan, preparation)
+	}
+	if err != nil {
+		loan.Return()
+	}
 	return cluster, loan, err
+}
+
+func prepare(ctx context.Context, cluster *local.Cluster, loan pool.Loan, preparation Preparation) error {
+	config, err := cluster.Config()
+	if err != nil {
+		return err
+	}
+	if err := preparation.Store(ctx, config); err != nil {
+		return fmt.Errorf("preparing an API server with %s: %w", preparation.Name, err)
+	}
+	return loan.Keep(ctx)
 }
 
 // ownPool is the pool of this binary.

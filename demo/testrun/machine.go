@@ -108,7 +108,7 @@ metadata: {name: measured, namespace: default, labels: {round: "%d"}}
 // of these.
 func (m *machine) measure(ctx context.Context) error {
 	start := time.Now()
-	loan, err := m.pool.Lend(ctx, "measurement", 1)
+	loan, err := m.pool.Lend(ctx, pool.Wish{Holder: "measurement", Index: 1})
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
-	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/registration/registrationtest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -95,9 +95,7 @@ func (s *server) lead(t *testing.T, config *rest.Config, namespace, name string)
 // management is the shared server, with a namespace for registrations.
 func management(t *testing.T, namespace string) *rest.Config {
 	t.Helper()
-	config := sandboxtest.APIServer(t)
-	_, err := registration.InstallCRDs(t.Context(), config)
-	require.NoError(t, err)
+	config := registrationtest.APIServer(t)
 	sandboxtest.MakeNamespace(t, config, namespace)
 	return config
 }

@@ -33,7 +33,7 @@ import (
 	rbacv1 "github.com/meshctl/meshctl/engine/api/rbac/v1"
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/rbac"
-	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/registration/registrationtest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/webhook"
 )
@@ -70,10 +70,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "system:auth
 
 func newLiveRoles(t *testing.T) *liveRoles {
 	t.Helper()
-	server := sandboxtest.APIServers(t, 1)[0]
+	server := registrationtest.APIServers(t, 1)[0]
 	config, err := server.Config()
-	require.NoError(t, err)
-	_, err = registration.InstallCRDs(t.Context(), config)
 	require.NoError(t, err)
 	sandboxtest.MakeNamespace(t, config, home)
 	sandboxtest.Apply(t, config, []byte(everybodyWrites))

@@ -10,15 +10,13 @@ import (
 
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/engine/reading"
-	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/registration/registrationtest"
 )
 
 // TestLiveOfAReader: who may not read the credentials of clusters gets what is stored, and why it is no more.
 func TestLiveOfAReader(t *testing.T) {
 	t.Parallel()
-	config := sandboxtest.APIServer(t)
-	_, err := registration.InstallCRDs(t.Context(), config)
-	require.NoError(t, err)
+	config := registrationtest.APIServer(t)
 	const namespace = "live-of-a-reader"
 	sandboxtest.MakeNamespace(t, config, namespace)
 	sandboxtest.Apply(t, config, []byte(`

@@ -167,8 +167,6 @@ func TestAgent(t *testing.T) {
 	id := planeID(t, management, "gloo-mesh")
 	name := registration.AgentName(id)
 	sandboxtest.Apply(t, remote, []byte(anIstio))
-	_, err := registration.InstallCRDs(t.Context(), management)
-	require.NoError(t, err)
 	sandboxtest.MakeNamespace(t, management, "gloo-mesh")
 	put(t, management, snapshot.Mesh, "gloo-mesh", "known-already",
 		map[string]string{snapshot.DiscoveryOwnerLabel: "gloo-mesh", snapshot.DiscoveryClusterLabel: "cluster-2"}, nil)

@@ -33,8 +33,6 @@ func wait(t *testing.T, management *rest.Config, agents ...snapshot.RelayWaiting
 func TestApprove(t *testing.T) {
 	t.Parallel()
 	management := single(t)
-	_, err := registration.InstallCRDs(t.Context(), management)
-	require.NoError(t, err)
 	now := time.Now().UTC().Truncate(time.Second)
 	agent := func(name, uid, key string) snapshot.RelayWaiting {
 		return snapshot.RelayWaiting{Cluster: name, UID: uid, Key: key, Address: "192.0.2.7", Since: now, Last: now}
@@ -106,7 +104,7 @@ func TestApprove(t *testing.T) {
 	require.ErrorAs(t, err, &taken)
 	assert.Contains(t, taken.Reason, "kube-system UID uid-3, and the agent is in that with uid-2")
 
-	_, err = registration.Register(t.Context(), registration.Options{Name: "west", RemoteConfig: single(t), MgmtConfig: management})
+	_, err = registration.Register(t.Context(), registration.Options{Name: "west", RemoteConfig: empty(t), MgmtConfig: management})
 	require.NoError(t, err)
 	options.Name, options.Key = "west", ""
 	_, err = registration.Approve(t.Context(), options)

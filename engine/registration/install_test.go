@@ -28,7 +28,7 @@ import (
 // keeps what was set.
 func TestInstall(t *testing.T) {
 	t.Parallel()
-	config := single(t)
+	config := empty(t)
 	before := inventory(t, config)
 	options := registration.InstallOptions{
 		Config: config, Namespace: "mesh", Image: "registry.example:5000/mirror/meshctl:v1.0.0", Version: "v1.0.0", Replicas: ptr.To[int32](3),
@@ -76,7 +76,7 @@ func deploymentOf(t *testing.T, config *rest.Config, namespace string) *appsv1.D
 // TestInstallLosesNothing: a field that a newer meshctl has stored is not dropped by the types of this one.
 func TestInstallLosesNothing(t *testing.T) {
 	t.Parallel()
-	config := single(t)
+	config := empty(t)
 	options := registration.InstallOptions{Config: config, Image: "meshctl:1"}
 	_, err := registration.Install(t.Context(), options)
 	require.NoError(t, err)
@@ -123,7 +123,7 @@ func TestInstallLosesNothing(t *testing.T) {
 // TestInstallRefuses: nothing is written if it cannot be finished.
 func TestInstallRefuses(t *testing.T) {
 	t.Parallel()
-	config := single(t)
+	config := empty(t)
 	clientset := sandboxtest.Clientset(t, config)
 	before := inventory(t, config)
 

@@ -138,8 +138,6 @@ func deregisterDies(t *testing.T, some int) []string {
 	t.Helper()
 	management, remote := pair(t)
 	installTranslatedTypes(t, remote)
-	_, err := registration.InstallCRDs(t.Context(), management)
-	require.NoError(t, err)
 	sandboxtest.MakeNamespace(t, management, "gloo-mesh")
 	before := [][]string{names(inventory(t, management)), withTypes(names(inventory(t, remote)))}
 	// Which management plane it is outlives each registration.
@@ -193,7 +191,7 @@ func TestRegisterDiesAtAnyWrite(t *testing.T) {
 
 func registerDies(t *testing.T, some int) []string {
 	t.Helper()
-	management, remote := pair(t)
+	management, remote := emptyPair(t)
 	remoteBefore := withTypes(names(inventory(t, remote)))
 	options := registration.Options{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management, RemoteNamespace: "mesh-agent", Agent: anAgent("meshctl")}
 	deregister := func() {

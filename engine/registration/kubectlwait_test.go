@@ -17,7 +17,7 @@ import (
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/offline"
-	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/registration/registrationtest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -31,10 +31,8 @@ func TestKubectlWaits(t *testing.T) {
 		t.Log("not tested: kubectl is not on the PATH")
 		return
 	}
-	server := sandboxtest.APIServers(t, 1)[0]
+	server := registrationtest.APIServers(t, 1)[0]
 	config, err := server.Config()
-	require.NoError(t, err)
-	_, err = registration.InstallCRDs(t.Context(), config)
 	require.NoError(t, err)
 	sandboxtest.MakeNamespace(t, config, "waited")
 	client, err := dynamic.NewForConfig(config)

@@ -25,13 +25,25 @@ import (
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
+	"github.com/meshctl/meshctl/engine/registration/registrationtest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// pair is two API servers of the test's own.
+// pair is two API servers of the test's own, the first one with the types of the management plane.
 func pair(t *testing.T) (management, remote *rest.Config) {
 	t.Helper()
-	servers := sandboxtest.APIServers(t, 2)
+	return configs(t, registrationtest.Types(), sandboxtest.Preparation{})
+}
+
+// emptyPair is two API servers of the test's own without our types.
+func emptyPair(t *testing.T) (management, remote *rest.Config) {
+	t.Helper()
+	return configs(t, sandboxtest.Preparation{}, sandboxtest.Preparation{})
+}
+
+func configs(t *testing.T, first, second sandboxtest.Preparation) (management, remote *rest.Config) {
+	t.Helper()
+	servers := sandboxtest.PreparedAPIServers(t, first, second)
 	management, err := servers[0].Config()
 	require.NoError(t, err)
 	remote, err = servers[1].Config()
@@ -39,10 +51,21 @@ func pair(t *testing.T) (management, remote *rest.Config) {
 	return management, remote
 }
 
-// single is an API server of the test's own.
+// single is an API server of the test's own, with the types of the management plane.
 func single(t *testing.T) *rest.Config {
 	t.Helper()
-	config, err := sandboxtest.APIServers(t, 1)[0].Config()
+	return configOf(t, registrationtest.Types())
+}
+
+// empty is an API server of the test's own without our types.
+func empty(t *testing.T) *rest.Config {
+	t.Helper()
+	return configOf(t, sandboxtest.Preparation{})
+}
+
+func configOf(t *testing.T, preparation sandboxtest.Preparation) *rest.Config {
+	t.Helper()
+	config, err := sandboxtest.PreparedAPIServers(t, preparation)[0].Config()
 	require.NoError(t, err)
 	return config
 }

@@ -25,7 +25,7 @@ import (
 // every object of both servers afterwards.
 func TestRegisterWritesNothingBeforeAllHolds(t *testing.T) {
 	t.Parallel()
-	management, remote := pair(t)
+	management, remote := emptyPair(t)
 	restricted := as(remote, "somebody")
 	grant(t, remote, "somebody", []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"namespaces", "serviceaccounts"}, Verbs: []string{"get", "create", "patch"}},
@@ -121,7 +121,7 @@ func assertType(t *testing.T, err error, want any) {
 
 func TestRegisterRefusesTakenNamesAndForeignObjects(t *testing.T) {
 	t.Parallel()
-	management, remote := pair(t)
+	management, remote := emptyPair(t)
 	_, err := registration.Register(t.Context(), registration.Options{Name: "one", RemoteConfig: remote, MgmtConfig: management})
 	require.NoError(t, err)
 	createSecret(t, management, "foreign", corev1.SecretTypeOpaque, map[string][]byte{"a": []byte("b")})

@@ -17,7 +17,7 @@ import (
 
 func TestRegisterAgainAndDeregister(t *testing.T) {
 	t.Parallel()
-	management, remote := pair(t)
+	management, remote := emptyPair(t)
 	installTranslatedTypes(t, remote)
 	id := planeID(t, management, "gloo-mesh")
 	remoteBefore := inventory(t, remote)

@@ -421,7 +421,7 @@ func TestInvite(t *testing.T) {
 	}
 	options.Relay.OwnPKI = false
 
-	_, err = registration.Register(t.Context(), registration.Options{Name: "direct", RemoteConfig: single(t), MgmtConfig: management})
+	_, err = registration.Register(t.Context(), registration.Options{Name: "direct", RemoteConfig: empty(t), MgmtConfig: management})
 	require.NoError(t, err)
 	options.Name = "direct"
 	_, err = registration.Invite(t.Context(), options)

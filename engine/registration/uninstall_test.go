@@ -25,7 +25,7 @@ func TestUninstall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			management, remote := pair(t)
+			management, remote := emptyPair(t)
 			installTranslatedTypes(t, remote)
 			before := []map[string]string{inventory(t, management), inventory(t, remote)}
 			install := func() {

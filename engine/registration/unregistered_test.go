@@ -12,6 +12,7 @@ import (
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/registration/registrationtest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -19,9 +20,7 @@ import (
 func TestASecretAloneRegistersNothing(t *testing.T) {
 	t.Parallel()
 	const namespace, name = "nobodys", "istiod-istio-system-cluster-1-gateways"
-	config := sandboxtest.APIServer(t)
-	_, err := registration.InstallCRDs(t.Context(), config)
-	require.NoError(t, err)
+	config := registrationtest.APIServer(t)
 	sandboxtest.MakeNamespace(t, config, namespace)
 	data, err := cluster.EncodeKubeconfig(name, &cluster.Credential{Server: "https://127.0.0.1:39443", Token: "a"})
 	require.NoError(t, err)

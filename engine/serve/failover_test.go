@@ -18,7 +18,7 @@ import (
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
-	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/registration/registrationtest"
 )
 
 // cable is between one replica and the management cluster, and can be cut: no request
@@ -60,10 +60,8 @@ type homeCluster struct {
 
 func newHomeCluster(t *testing.T) *homeCluster {
 	t.Helper()
-	h := &homeCluster{Cluster: sandboxtest.APIServers(t, 1)[0], t: t}
+	h := &homeCluster{Cluster: registrationtest.APIServers(t, 1)[0], t: t}
 	h.config, h.client = configOf(t, h.Cluster), clientOf(t, h.Cluster)
-	_, err := registration.InstallCRDs(t.Context(), h.config)
-	require.NoError(t, err)
 	sandboxtest.MakeNamespace(t, h.config, "gloo-mesh")
 	return h
 }

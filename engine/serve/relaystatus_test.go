@@ -26,6 +26,7 @@ import (
 	"github.com/meshctl/meshctl/demo/waittest"
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/registration/registrationtest"
 	"github.com/meshctl/meshctl/engine/relay/agent"
 	"github.com/meshctl/meshctl/engine/relay/hub"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -53,12 +54,10 @@ func freeAddress(t *testing.T) string {
 // twoServers are API servers of a management cluster and of west.
 func twoServers(t *testing.T) (management, west *rest.Config) {
 	t.Helper()
-	servers := sandboxtest.APIServers(t, 2)
+	servers := registrationtest.APIServers(t, 2)
 	for i, config := range []**rest.Config{&management, &west} {
 		var err error
 		*config, err = servers[i].Config()
-		require.NoError(t, err)
-		_, err = registration.InstallCRDs(t.Context(), *config)
 		require.NoError(t, err)
 		sandboxtest.MakeNamespace(t, *config, snapshot.DefaultNamespace)
 	}

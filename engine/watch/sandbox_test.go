@@ -21,9 +21,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
-	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/registration/registrationtest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/watch"
 )
@@ -184,19 +183,7 @@ func client(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 // installed returns an API server that has our CRDs and that all tests share.
 func installed(t *testing.T) *rest.Config {
 	t.Helper()
-	config := sandboxtest.APIServer(t)
-	install(t, config)
-	return config
-}
-
-var installing sync.Mutex
-
-func install(t *testing.T, config *rest.Config) {
-	t.Helper()
-	installing.Lock()
-	defer installing.Unlock()
-	_, err := registration.InstallCRDs(t.Context(), config)
-	require.NoError(t, err)
+	return registrationtest.APIServer(t)
 }
 
 // namespace makes a namespace that only this test uses.

@@ -26,7 +26,7 @@ import (
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/kube"
-	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/registration/registrationtest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/webhook"
 )
@@ -59,9 +59,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "system:auth
 
 func newLive(t *testing.T) *live {
 	t.Helper()
-	config := sandboxtest.APIServer(t)
-	_, err := registration.InstallCRDs(t.Context(), config)
-	require.NoError(t, err)
+	config := registrationtest.APIServer(t)
 	sandboxtest.MakeNamespace(t, config, home)
 	client, err := kube.NewClientset(kube.Unlimited(config))
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ import (
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/kube"
-	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/registration/registrationtest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/webhook"
 )
@@ -34,12 +34,10 @@ import (
 func TestRotationUnderLoad(t *testing.T) {
 	waittest.SkipIfShort(t, "starts an API server")
 	t.Parallel()
-	server := sandboxtest.APIServers(t, 1)[0]
+	server := registrationtest.APIServers(t, 1)[0]
 	config, err := server.Config()
 	require.NoError(t, err)
 	config = kube.Unlimited(config)
-	_, err = registration.InstallCRDs(t.Context(), config)
-	require.NoError(t, err)
 	sandboxtest.MakeNamespace(t, config, home)
 	sandboxtest.Apply(t, config, []byte(everybodyWrites))
 	client, err := kube.NewClientset(config)

@@ -33,7 +33,7 @@ import (
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/mirror"
-	"github.com/meshctl/meshctl/engine/registration"
+	"github.com/meshctl/meshctl/engine/registration/registrationtest"
 	"github.com/meshctl/meshctl/engine/relay/agent"
 	"github.com/meshctl/meshctl/engine/relay/hub"
 	"github.com/meshctl/meshctl/engine/relay/pump"
@@ -85,13 +85,11 @@ func newWorld(t *testing.T) *world {
 // newWorldWith is a world of streams on which nothing may happen for these times.
 func newWorldWith(t *testing.T, times pump.Times) *world {
 	t.Helper()
-	servers := sandboxtest.APIServers(t, 2)
+	servers := registrationtest.APIServers(t, 2)
 	w := &world{t: t, times: times, log: slog.New(slog.NewTextHandler(lines{t}, nil)), plane: snapshot.Plane{Namespace: "gloo-mesh", ID: "plane-1"}}
 	for i, config := range []**rest.Config{&w.management, &w.west} {
 		var err error
 		*config, err = servers[i].Config()
-		require.NoError(t, err)
-		_, err = registration.InstallCRDs(t.Context(), *config)
 		require.NoError(t, err)
 		sandboxtest.MakeNamespace(t, *config, w.plane.Namespace)
 	}
