@@ -27,11 +27,11 @@ type gridRow struct {
 	text, lasting string
 	// numbers and times are the cells as values, for sorting.
 	values []float64
-	mark   mark
+	news   news
 }
 
-// mark says that a row is new or changed, and since when.
-type mark struct {
+// news says that a row is new or changed, and since when.
+type news struct {
 	sign string
 	at   time.Time
 }
@@ -39,8 +39,8 @@ type mark struct {
 const (
 	signNew     = "+"
 	signChanged = "Δ"
-	// markFor is how long a mark stays.
-	markFor = 20 * time.Second
+	// newsFor is how long a row is news.
+	newsFor = 20 * time.Second
 )
 
 // timeWidths are the room for an age, and for how far a time is ahead.
@@ -86,9 +86,9 @@ func lasting(columns []explain.Column, cells []string) string {
 	return strings.Join(out, " ")
 }
 
-// markChanges marks the rows that are new or changed since another grid; none
+// noteNews notes the rows that are new or changed since another grid; none
 // if there was no other.
-func (g *grid) markChanges(was *grid, now time.Time) {
+func (g *grid) noteNews(was *grid, now time.Time) {
 	if was == nil {
 		return
 	}
@@ -100,11 +100,11 @@ func (g *grid) markChanges(was *grid, now time.Time) {
 		row := &g.rows[i]
 		switch old := before[row.Key]; {
 		case old == nil:
-			row.mark = mark{signNew, now}
+			row.news = news{signNew, now}
 		case old.lasting != row.lasting:
-			row.mark = mark{signChanged, now}
+			row.news = news{signChanged, now}
 		default:
-			row.mark = old.mark
+			row.news = old.news
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/meshctl/meshctl/engine/explain"
 )
 
-// rowPrefix is the room for cursor, mark and sign before a row.
+// rowPrefix is the room for cursor, news and sign before a row.
 const rowPrefix = 4
 
 // gap is between two columns.
@@ -110,7 +110,7 @@ func (l *layout) header(g *grid, o order) string {
 	return b.String()
 }
 
-// renderRow is one row: cursor, mark, sign and cells.
+// renderRow is one row: cursor, news, sign and cells.
 func renderRow(t *Theme, g *grid, row *gridRow, l *layout, current bool, now time.Time) string {
 	var b strings.Builder
 	b.Grow(160)
@@ -134,16 +134,16 @@ func renderRow(t *Theme, g *grid, row *gridRow, l *layout, current bool, now tim
 			}
 		}
 	}
-	mark := " "
-	if row.mark.sign != "" && now.Sub(row.mark.at) < markFor {
-		mark = row.mark.sign
+	fresh := " "
+	if row.news.sign != "" && now.Sub(row.news.at) < newsFor {
+		fresh = row.news.sign
 	}
 	if current {
-		return t.selected.Render(">" + mark + sign(row.Level) + " " + b.String())
+		return t.selected.Render(">" + fresh + sign(row.Level) + " " + b.String())
 	}
-	prefix := " " + mark + sign(row.Level) + " "
-	if mark != " " {
-		prefix = " " + t.mark.Render(mark) + t.levels[row.Level].Render(sign(row.Level)) + " "
+	prefix := " " + fresh + sign(row.Level) + " "
+	if fresh != " " {
+		prefix = " " + t.news.Render(fresh) + t.levels[row.Level].Render(sign(row.Level)) + " "
 	} else if row.Level != explain.OK {
 		prefix = "  " + t.levels[row.Level].Render(sign(row.Level)) + " "
 	}

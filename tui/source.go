@@ -76,7 +76,7 @@ func namesOf(x *explain.Index) []string {
 	return slices.Compact(out)
 }
 
-// tickMsg comes every second, so that ages grow and marks fade.
+// tickMsg comes every second, so that ages grow and news gets old.
 type tickMsg time.Time
 
 // prepared is an update with what is made of it.
@@ -89,7 +89,7 @@ func prepared(update *Update, before map[pageID]*grid) updateMsg {
 	return msg
 }
 
-// prepare makes the tables of an update. Rows that differ from before are marked.
+// prepare makes the tables of an update. Rows that differ from before are news.
 func prepare(update *Update, before map[pageID]*grid) map[pageID]*grid {
 	tables := map[pageID]*grid{}
 	if x := update.Index; x != nil {
@@ -108,7 +108,7 @@ func prepare(update *Update, before map[pageID]*grid) map[pageID]*grid {
 		tables[pageChanges] = newGrid(explain.Changes(update.Changes, update.NoChanges))
 	}
 	for id, grid := range tables {
-		grid.markChanges(before[id], update.At)
+		grid.noteNews(before[id], update.At)
 	}
 	return tables
 }

@@ -11,7 +11,7 @@ import (
 type Theme struct {
 	plain, title, faint, selected, bar, tab, accent lipgloss.Style
 	levels                                          [explain.Error + 1]lipgloss.Style
-	mark, differs, added, removed, found            lipgloss.Style
+	news, differs, added, removed, found            lipgloss.Style
 }
 
 // Background is the background that colours are to be read on.
@@ -38,7 +38,7 @@ func NewTheme(background Background) *Theme {
 	bold, reverse := lipgloss.NewStyle().Bold(true), lipgloss.NewStyle().Reverse(true)
 	return &Theme{
 		title: bold, bar: bold, selected: reverse, tab: reverse.Bold(true),
-		faint: colour("8", "7"), accent: colour("4", "14"), mark: colour("5", "13"), differs: colour("5", "13").Bold(true),
+		faint: colour("8", "7"), accent: colour("4", "14"), news: colour("5", "13"), differs: colour("5", "13").Bold(true),
 		added: colour("2", "10"), removed: colour("1", "9"), found: reverse.Bold(true),
 		levels: [...]lipgloss.Style{
 			explain.OK: {}, explain.Info: colour("4", "12"), explain.Warning: colour("5", "11"), explain.Error: colour("1", "9").Bold(true),
