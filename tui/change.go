@@ -3,6 +3,8 @@ package tui
 import (
 	"context"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -20,8 +22,8 @@ type Changer interface {
 	// Edit lets the person edit an object, or a Draft of it once more, in an editor, which owns
 	// the terminal while it runs. After is Before if nothing was changed.
 	Edit(ctx context.Context, ref snapshot.Ref, draft *Draft) (*Draft, error)
-	// Review says what a Draft would do.
-	Review(ctx context.Context, draft *Draft) *Review
+	// Review says what Drafts would do together.
+	Review(ctx context.Context, drafts []Draft) *Review
 	// Write does it, and returns the outcome as a sentence. An object that is not Before any more
 	// is an error; then Before becomes what is stored.
 	Write(ctx context.Context, draft *Draft) (string, error)
@@ -40,34 +42,40 @@ type Draft struct {
 // deletes reports whether the draft deletes the object.
 func (d *Draft) deletes() bool { return d.After == "" }
 
-// Review is what a Draft would do.
+// outcome is what became of a Draft.
+type outcome struct {
+	draft Draft
+	// text is the sentence of Changer.Write, if err is nil.
+	text string
+	err  error
+}
+
+// Review is what Drafts would do.
 type Review struct {
-	// Refused says why it cannot be written; empty if it can.
+	// Refused says why they cannot be written, a line for each reason; empty if they can.
 	Refused string
-	// Planned may be nil if it is refused.
+	// Planned may be nil if they are refused.
 	Planned *explain.Planned
 }
 
 type (
-	// draftedMsg is a draft to review; nil if there is none, because of text.
+	// draftedMsg are drafts to review; nil if there are none, because of text.
 	draftedMsg struct {
-		draft *Draft
-		text  string
-		at    time.Time
+		drafts []Draft
+		text   string
+		at     time.Time
 	}
-	// reviewedMsg is what a draft on a page would do.
+	// reviewedMsg is what the drafts on a page would do.
 	reviewedMsg struct {
 		page   *reviewPage
-		draft  Draft
+		drafts []Draft
 		review *Review
 	}
-	// writtenMsg is the outcome of a change.
+	// writtenMsg are the outcomes of the drafts on a page.
 	writtenMsg struct {
-		page  *reviewPage
-		draft Draft
-		text  string
-		err   error
-		at    time.Time
+		page     *reviewPage
+		outcomes []outcome
+		at       time.Time
 	}
 )
 
@@ -106,39 +114,86 @@ func (m *Model) object() snapshot.Ref {
 	return m.top().selected(&m.shared)
 }
 
-// changeObject edits or deletes what the cursor is on or, if the source cannot, shows
-// the command that does.
-func (m *Model) changeObject(v verb) tea.Cmd {
-	ref := m.object()
-	if ref.Cluster != "" {
-		m.notify("it is in cluster " + ref.Cluster + "; change it there")
-		return nil
+// changeObjects edits or deletes what the cursor is on or, if the source cannot, shows the command that does.
+func (m *Model) changeObjects(v verb) tea.Cmd {
+	refs := []snapshot.Ref{m.object()}
+	for _, ref := range refs {
+		if ref.Cluster != "" {
+			m.notify("it is in cluster " + ref.Cluster + "; change it there")
+			return nil
+		}
 	}
-	info := ref.Kind.Info()
-	words := map[verb]string{verbEdit: "edit", verbDelete: "delete"}[v]
-	command := m.source.Kubectl(words + " " + info.Resource + "." + info.Group + " " + ref.Name + " -n " + ref.Namespace)
+	commands := kubectl(m.source, map[verb]string{verbEdit: "edit", verbDelete: "delete"}[v], refs, "")
 	changer, can := m.source.(Changer)
 	switch {
-	case command == "":
+	case len(commands) == 0:
 		m.notify("this is read-only; edit the files of " + m.source.Name())
 		return nil
 	case !can:
-		m.notify("read-only without --write; or run: " + command)
+		m.notify("read-only without --write; or run: " + strings.Join(commands, " && "))
 		return nil
 	}
-	if why := changer.Refuses(ref); why != "" {
-		m.notify(why)
-		return nil
+	for _, ref := range refs {
+		if why := changer.Refuses(ref); why != "" {
+			m.notify(why)
+			return nil
+		}
 	}
-	m.log = append(m.log, command)
+	m.log = append(m.log, commands...)
 	if v == verbEdit {
-		return m.edit(changer, ref, nil)
+		return m.edit(changer, refs[0], nil)
 	}
 	ctx := m.ctx
-	return func() tea.Msg {
-		draft, err := changer.Remove(ctx, ref)
-		return drafted(draft, err)
+	return func() tea.Msg { return removal(ctx, changer, refs) }
+}
+
+// kubectl are the commands of kubectl that do something with objects, one for each namespace; none where there is no cluster.
+func kubectl(source Source, words string, refs []snapshot.Ref, flags string) (commands []string) {
+	for len(refs) > 0 {
+		var here, others []snapshot.Ref
+		for _, ref := range refs {
+			if ref.Namespace == refs[0].Namespace {
+				here = append(here, ref)
+			} else {
+				others = append(others, ref)
+			}
+		}
+		oneKind := !slices.ContainsFunc(here, func(ref snapshot.Ref) bool { return ref.Kind != here[0].Kind })
+		text := words
+		for i, ref := range here {
+			info := ref.Kind.Info()
+			switch resource := info.Resource + "." + info.Group; {
+			case !oneKind:
+				text += " " + resource + "/" + ref.Name
+			case i == 0:
+				text += " " + resource + " " + ref.Name
+			default:
+				text += " " + ref.Name
+			}
+		}
+		if command := source.Kubectl(text + " -n " + here[0].Namespace + flags); command != "" {
+			commands = append(commands, command)
+		}
+		refs = others
 	}
+	return commands
+}
+
+// removal are the drafts that delete objects: of all of them, or of none.
+func removal(ctx context.Context, changer Changer, refs []snapshot.Ref) draftedMsg {
+	drafts := make([]Draft, 0, len(refs))
+	for _, ref := range refs {
+		draft, err := changer.Remove(ctx, ref)
+		if err != nil {
+			text := err.Error()
+			if len(refs) > 1 {
+				text += "; nothing was deleted"
+			}
+			return draftedMsg{text: text, at: time.Now()}
+		}
+		drafts = append(drafts, *draft)
+	}
+	return draftedMsg{drafts: drafts, at: time.Now()}
 }
 
 // edit opens an object, or a draft of it once more, in an editor.
@@ -155,31 +210,31 @@ func drafted(draft *Draft, err error) tea.Msg {
 	case draft.Before == draft.After:
 		return draftedMsg{text: draft.Ref.String() + " was not changed", at: time.Now()}
 	}
-	return draftedMsg{draft: draft, at: time.Now()}
+	return draftedMsg{drafts: []Draft{*draft}, at: time.Now()}
 }
 
-// receiveDraft opens the review of a draft, in place of that of an older draft.
-func (m *Model) receiveDraft(msg draftedMsg) tea.Cmd {
+// receiveDrafts opens the review of drafts, in place of that of older ones.
+func (m *Model) receiveDrafts(msg draftedMsg) tea.Cmd {
 	m.now = msg.at.Unix()
 	m.closeReview()
-	if msg.draft == nil {
+	if msg.drafts == nil {
 		m.notify(snapshot.Clean(msg.text))
 		return nil
 	}
-	page := newReview(msg.draft)
+	page := newReview(msg.drafts)
 	return tea.Batch(m.push(page), m.review(page))
 }
 
-// review works out what a draft would do.
+// review works out what the drafts on a page would do.
 func (m *Model) review(page *reviewPage) tea.Cmd {
 	changer, can := m.source.(Changer)
 	if !can {
 		return nil
 	}
-	ctx, draft := m.ctx, *page.draft
+	ctx, drafts := m.ctx, slices.Clone(page.drafts)
 	return func() tea.Msg {
-		review := changer.Review(ctx, &draft)
-		return reviewedMsg{page, draft, review}
+		review := changer.Review(ctx, drafts)
+		return reviewedMsg{page, drafts, review}
 	}
 }
 
@@ -205,24 +260,21 @@ func (m *Model) decide(key string) (cmd tea.Cmd, decided bool) {
 		case page.review == nil:
 			m.notify("what it would do is not known yet")
 		case page.review.Refused != "":
-			m.notify("it cannot be written; e edits it again, n leaves it as it was")
+			m.notify(page.cannot())
 		default:
 			page.ended = "it is being written"
-			ctx, draft := m.ctx, *page.draft
-			return func() tea.Msg {
-				text, err := changer.Write(ctx, &draft)
-				return writtenMsg{page, draft, text, err, time.Now()}
-			}, true
+			ctx, drafts := m.ctx, slices.Clone(page.drafts)
+			return func() tea.Msg { return writtenMsg{page, write(ctx, changer, drafts), time.Now()} }, true
 		}
 	case "e":
-		if page.draft.deletes() || page.ended != "" {
+		if page.deletes() || page.ended != "" {
 			m.notify("there is nothing to edit")
 			break
 		}
-		return m.edit(changer, page.draft.Ref, page.draft), true
+		return m.edit(changer, page.drafts[0].Ref, &page.drafts[0]), true
 	case "n", "esc":
 		if page.ended == "" {
-			m.notify(page.draft.Ref.String() + " was not changed")
+			m.notify(objectsText(page.drafts) + " " + was(len(page.drafts)) + " not changed")
 		}
 		m.closeReview()
 		return m.loadTop(), true
@@ -232,23 +284,31 @@ func (m *Model) decide(key string) (cmd tea.Cmd, decided bool) {
 	return nil, true
 }
 
-// receiveWritten shows the outcome of a change. One that failed stays, to be edited again.
+// write carries out drafts, one after the other. One that fails does not keep the others from it.
+func write(ctx context.Context, changer Changer, drafts []Draft) []outcome {
+	out := make([]outcome, len(drafts))
+	for i := range drafts {
+		text, err := changer.Write(ctx, &drafts[i])
+		out[i] = outcome{drafts[i], text, err}
+	}
+	return out
+}
+
+// receiveWritten shows the outcome of a change. What failed stays, to be edited again.
 func (m *Model) receiveWritten(msg writtenMsg) tea.Cmd {
 	m.now = msg.at.Unix()
-	if msg.err != nil {
-		msg.page.ended = ""
-		msg.page.draft = &msg.draft
-		msg.page.setReview(&Review{Refused: msg.err.Error()})
-		m.notify(snapshot.Clean(msg.err.Error()))
+	gone := []Draft{}
+	for _, o := range msg.outcomes {
+		if o.err == nil && o.draft.deletes() {
+			gone = append(gone, o.draft)
+		}
+	}
+	m.deleted = keepDeleted(m.deleted, gone)
+	text, failed := msg.page.end(msg.outcomes, len(gone))
+	m.notify(text)
+	if failed {
 		return nil
 	}
-	msg.page.ended = snapshot.Clean(msg.text)
-	if msg.draft.deletes() {
-		m.deleted = append(m.deleted, msg.draft)
-		m.deleted = m.deleted[max(0, len(m.deleted)-mostDeleted):]
-		msg.page.ended += "; @ shows what it was"
-	}
-	m.notify(msg.page.ended)
 	if m.top() == page(msg.page) {
 		m.closeReview()
 	}

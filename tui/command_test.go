@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"strconv"
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
@@ -55,7 +56,7 @@ func TestDeletedIsKept(t *testing.T) {
 	m := start(t, load(t, "../testdata/translate/bookinfo/in"), NewTheme(NoColour), 100, 30)
 	for _, name := range []string{"first", "second"} {
 		draft := Draft{Ref: snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "gloo-mesh", Name: name}, Before: "kind: TrafficPolicy\nmetadata:\n  name: " + name + "\x1b[2J\n"}
-		m.Update(writtenMsg{page: newReview(&draft), draft: draft, text: draft.Ref.String() + " was deleted"})
+		m.Update(writtenMsg{page: newReview([]Draft{draft}), outcomes: []outcome{{draft: draft, text: draft.Ref.String() + " was deleted"}}})
 		assert.Contains(t, m.screen(), "TrafficPolicy gloo-mesh/"+name+" was deleted; @ shows what it was")
 	}
 	press(t, m, "@")
@@ -64,7 +65,14 @@ func TestDeletedIsKept(t *testing.T) {
 	assert.NotContains(t, screen, "\x1b[2J")
 	for range 2 * mostDeleted {
 		draft := Draft{Ref: snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "gloo-mesh", Name: "more"}, Before: "kind: TrafficPolicy\n"}
-		m.Update(writtenMsg{page: newReview(&draft), draft: draft})
+		m.Update(writtenMsg{page: newReview([]Draft{draft}), outcomes: []outcome{{draft: draft}}})
 	}
 	assert.Len(t, m.deleted, mostDeleted)
+
+	var many []outcome
+	for i := range 2 * mostDeleted {
+		many = append(many, outcome{draft: Draft{Ref: snapshot.Ref{Kind: snapshot.TrafficPolicy, Name: strconv.Itoa(i)}, Before: "kind: TrafficPolicy\n"}})
+	}
+	m.Update(writtenMsg{page: newReview([]Draft{many[0].draft}), outcomes: many})
+	assert.Len(t, m.deleted, len(many), "what was deleted at once is kept, all of it")
 }

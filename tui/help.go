@@ -81,6 +81,12 @@ func helpRows(columns [][]string, wide int) []line {
 // mostDeleted bounds the deleted objects that are kept.
 const mostDeleted = 20
 
+// keepDeleted adds deleted objects to those that are kept: all that were deleted at once, however many.
+func keepDeleted(kept, deleted []Draft) []Draft {
+	kept = append(kept, deleted...)
+	return kept[max(0, len(kept)-max(mostDeleted, len(deleted))):]
+}
+
 // newLog lists the commands that show what was opened so far, the last one first, and what was deleted, as it was.
 func newLog(commands []string, deleted []Draft) *readerPage {
 	return &readerPage{name: "commands", heading: "Commands", content: func(width int) []line {

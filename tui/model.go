@@ -104,9 +104,9 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case walkedMsg:
 		msg.page.receive(msg)
 	case draftedMsg:
-		cmd = m.receiveDraft(msg)
+		cmd = m.receiveDrafts(msg)
 	case reviewedMsg:
-		msg.page.draft = &msg.draft
+		msg.page.drafts = msg.drafts
 		msg.page.setReview(msg.review)
 	case writtenMsg:
 		cmd = m.receiveWritten(msg)
@@ -245,7 +245,7 @@ func (m *Model) perform(v verb) tea.Cmd {
 	case verbEquivalent:
 		return m.copyCommand()
 	case verbEdit, verbDelete:
-		return m.changeObject(v)
+		return m.changeObjects(v)
 	case verbWhy:
 		m.startWhy()
 	case verbWalk:

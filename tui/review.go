@@ -11,44 +11,128 @@ import (
 // reviewPage asks whether to make a change: it shows the change, and what it would do.
 type reviewPage struct {
 	readerPage
-	draft *Draft
+	// drafts are one edit, or the deletion of one object or several. Those that are carried out leave, and done says what became
+	// of each.
+	drafts []Draft
+	done   []string
 	// review is nil until it is known.
 	review *Review
 	// ended says what became of the change; empty before it is decided.
 	ended string
 }
 
-func newReview(draft *Draft) *reviewPage {
+func newReview(drafts []Draft) *reviewPage {
+	p := &reviewPage{drafts: drafts}
 	verb := "Write "
-	if draft.deletes() {
+	if p.deletes() {
 		verb = "Delete "
 	}
-	p := &reviewPage{draft: draft}
-	p.readerPage = readerPage{name: strings.ToLower(strings.TrimSpace(verb)) + "?", heading: verb + draft.Ref.String() + "?"}
+	p.readerPage = readerPage{name: strings.ToLower(strings.TrimSpace(verb)) + "?", heading: verb + objectsText(drafts) + "?"}
 	p.setReview(nil)
 	return p
+}
+
+// deletes reports whether the change deletes objects.
+func (p *reviewPage) deletes() bool { return p.drafts[0].deletes() }
+
+// objectsText names the object of drafts, or counts them.
+func objectsText(drafts []Draft) string {
+	if len(drafts) == 1 {
+		return drafts[0].Ref.String()
+	}
+	return snapshot.Count(len(drafts), "object")
+}
+
+// was is the verb for a number of things.
+func was(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
 }
 
 // setReview shows what the change would do.
 func (p *reviewPage) setReview(review *Review) {
 	p.review = review
-	p.content = func(width int) []line { return reviewLines(p.draft, review, width) }
+	p.content = func(width int) []line { return reviewLines(p, width) }
 	p.width = 0
+}
+
+// end takes the outcomes of the drafts, of which some deleted objects, and says in a sentence what became of them. Those that
+// failed stay on the page, with the reasons.
+func (p *reviewPage) end(outcomes []outcome, deleted int) (text string, failed bool) {
+	var left []Draft
+	var reasons []string
+	for _, o := range outcomes {
+		if o.err != nil {
+			left, reasons = append(left, o.draft), append(reasons, o.err.Error())
+		} else {
+			p.done = append(p.done, o.text)
+		}
+	}
+	kept := "; @ shows what it was"
+	if deleted > 1 {
+		kept = "; @ shows what they were"
+	}
+	switch {
+	case len(left) == 0 && len(outcomes) == 1:
+		text = p.done[0]
+	case len(left) == 0:
+		text = snapshot.Count(deleted, "object") + " were deleted"
+	case len(outcomes) == 1:
+		text = reasons[0]
+	default:
+		text = fmt.Sprintf("%d of %s %s deleted", deleted, snapshot.Count(len(outcomes), "object"), was(deleted))
+	}
+	if deleted > 0 {
+		text += kept
+	}
+	text = snapshot.Clean(text)
+	if len(left) == 0 {
+		p.ended = text
+		return text, false
+	}
+	if len(outcomes) > 1 {
+		p.heading = fmt.Sprintf("%d of %s %s deleted", deleted, snapshot.Count(len(outcomes), "object"), was(deleted))
+	}
+	p.ended, p.drafts = "", left
+	p.setReview(&Review{Refused: strings.Join(reasons, "\n")})
+	p.window.to(0)
+	return text, true
+}
+
+// cannot says what to do where the change is refused.
+func (p *reviewPage) cannot() string {
+	if p.deletes() {
+		return "it cannot be deleted, for the reason above; " + p.leaves()
+	}
+	return "it cannot be written; e edits it again, n leaves it as it was"
+}
+
+// leaves is what n does.
+func (p *reviewPage) leaves() string {
+	if len(p.drafts) > 1 {
+		return "n leaves them as they are"
+	}
+	return "n leaves it as it was"
 }
 
 // decisions are the keys of the page.
 func (p *reviewPage) decisions() []string {
-	yes, out := "y write", []string{}
-	if p.draft.deletes() {
+	yes, no, out := "y write", "n leave it as it was", []string{}
+	if p.deletes() {
 		yes = "y delete"
+	}
+	if len(p.drafts) > 1 {
+		yes, no = fmt.Sprintf("y delete %d", len(p.drafts)), "n leave them as they are"
 	}
 	if p.ended == "" && p.review != nil && p.review.Refused == "" {
 		out = append(out, yes)
 	}
-	if !p.draft.deletes() {
+	if !p.deletes() {
 		out = append(out, "e edit again")
 	}
-	return append(out, "n leave it as it was", "/ search", "? help")
+	return append(out, no, "/ search", "? help")
 }
 
 // disabled implements page.
@@ -60,9 +144,10 @@ func (p *reviewPage) disabled(v verb, s *shared) string {
 	return p.readerPage.disabled(v, s)
 }
 
-// reviewLines lay out a change: why it cannot be made, what it does to traffic, which issues it
-// brings and fixes, the change itself, and the objects that follow from it.
-func reviewLines(draft *Draft, review *Review, width int) []line {
+// reviewLines lay out a change: why it cannot be made, what has been done of it, of which objects it is if there are several,
+// what it does to traffic, which issues it brings and fixes, the change itself, and the objects that follow from it.
+func reviewLines(p *reviewPage, width int) []line {
+	review := p.review
 	var out []line
 	title := func(text string) { out = append(out, line{}, line{text: text, style: styleTitle}) }
 	say := func(before, text string, style lineStyle, level explain.Level, ref snapshot.Ref) {
@@ -81,14 +166,28 @@ func reviewLines(draft *Draft, review *Review, width int) []line {
 			say("✗ ", strings.TrimSuffix(part, "\n"), styleLevel, explain.Error, snapshot.Ref{})
 		}
 	}
+	for _, text := range p.done {
+		say("  ", text, stylePlain, explain.OK, snapshot.Ref{})
+	}
+	if len(p.drafts) > 1 {
+		// The objects may fill the screen, so the worst stands above them.
+		if review != nil && review.Planned != nil {
+			say("", review.Planned.Verdict+".", stylePlain, explain.OK, snapshot.Ref{})
+		}
+		title(fmt.Sprintf("The %d objects", len(p.drafts)))
+		for i := range p.drafts {
+			say("  - ", p.drafts[i].Ref.String(), stylePlain, explain.OK, p.drafts[i].Ref)
+		}
+		out = append(out, line{})
+	}
 	if review != nil && review.Planned != nil {
-		p := review.Planned
+		planned := review.Planned
 		out = append(out, line{text: "What it does to traffic", style: styleTitle})
-		if len(p.Effects) == 0 {
+		if len(planned.Effects) == 0 {
 			say("  ", "Nothing.", stylePlain, explain.OK, snapshot.Ref{})
 		}
-		for i := range p.Effects {
-			e := &p.Effects[i]
+		for i := range planned.Effects {
+			e := &planned.Effects[i]
 			level := explain.OK
 			if e.Harm {
 				level = explain.Error
@@ -98,7 +197,7 @@ func reviewLines(draft *Draft, review *Review, width int) []line {
 		for _, list := range []struct {
 			title  string
 			issues []snapshot.Issue
-		}{{"New issues", p.NewIssues}, {"Issues that this fixes", p.FixedIssues}} {
+		}{{"New issues", planned.NewIssues}, {"Issues that this fixes", planned.FixedIssues}} {
 			if len(list.issues) > 0 {
 				title(list.title)
 			}
@@ -106,14 +205,16 @@ func reviewLines(draft *Draft, review *Review, width int) []line {
 				out = append(out, issueLine(issue, width)...)
 			}
 		}
-		for _, note := range p.Notes {
+		for _, note := range planned.Notes {
 			title("Note")
 			say("  ", note+".", stylePlain, explain.OK, snapshot.Ref{})
 		}
 	}
 	title("The change")
-	own := explain.ClusterComparison{Objects: []explain.ObjectComparison{{Ref: draft.Ref, Before: draft.Before, After: draft.After}}}
-	out = append(out, diffLines(own.Text(), draft.deletes())...)
+	for _, draft := range p.drafts {
+		own := explain.ClusterComparison{Objects: []explain.ObjectComparison{{Ref: draft.Ref, Before: draft.Before, After: draft.After}}}
+		out = append(out, diffLines(own.Text(), draft.deletes())...)
+	}
 	if review == nil || review.Planned == nil {
 		return out
 	}

@@ -311,25 +311,41 @@ func startWith(t testing.TB, update *Update, theme *Theme, width, height int) *M
 // namedKeys are the keys that are no text.
 var namedKeys = map[rune]rune{'\n': tea.KeyEnter, '\t': tea.KeyTab, '→': tea.KeyRight, '←': tea.KeyLeft, '↑': tea.KeyUp, '↓': tea.KeyDown, '⇟': tea.KeyPgDown, '⎋': tea.KeyEscape}
 
-// keyOf is the press of a key; see namedKeys.
+// chords are the keys that are pressed with ctrl.
+var chords = map[rune]rune{'⌦': 'd', '␣': tea.KeySpace}
+
+// keyOf is the press of a key; see namedKeys and chords.
 func keyOf(r rune) tea.KeyPressMsg {
+	if code, chord := chords[r]; chord {
+		return tea.KeyPressMsg{Code: code, Mod: tea.ModCtrl}
+	}
 	if code, named := namedKeys[r]; named {
 		return tea.KeyPressMsg{Code: code}
 	}
 	return tea.KeyPressMsg{Code: r, Text: string(r)}
 }
 
-// press types keys; see namedKeys. What they make load is loaded.
+// press types keys; see keyOf. What they make load is loaded, and what they write is written.
 func press(t testing.TB, m *Model, keys string) {
 	t.Helper()
 	for _, r := range keys {
 		_, cmd := m.Update(keyOf(r))
-		if cmd == nil {
-			continue
+		settle(m, cmd)
+	}
+}
+
+// settle runs what a key leads to.
+func settle(m *Model, cmd tea.Cmd) {
+	if cmd == nil {
+		return
+	}
+	switch msg := cmd().(type) {
+	case tea.BatchMsg:
+		for _, each := range msg {
+			settle(m, each)
 		}
-		switch msg := cmd().(type) {
-		case contentMsg, walkedMsg:
-			m.Update(msg)
-		}
+	case contentMsg, walkedMsg, draftedMsg, reviewedMsg, writtenMsg:
+		_, next := m.Update(msg)
+		settle(m, next)
 	}
 }

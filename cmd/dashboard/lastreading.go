@@ -31,9 +31,9 @@ func (l *lastReading) latest() *explain.Index {
 	return l.index
 }
 
-// plan says what an edit would do to what was read last, with the object as it is stored: that version
-// may not have been read yet. Stored is nil for an object that meshctl cannot read.
-func (l *lastReading) plan(stored snapshot.APIObject, edit explain.Edit, now time.Time) (*explain.Planned, error) {
+// plan says what edits would do to what was read last, with the objects as they are stored: those versions
+// may not have been read yet. Stored lacks objects that meshctl cannot read.
+func (l *lastReading) plan(stored []snapshot.APIObject, edits []explain.Edit, now time.Time) (*explain.Planned, error) {
 	l.mu.Lock()
 	read := l.reading
 	l.mu.Unlock()
@@ -41,14 +41,14 @@ func (l *lastReading) plan(stored snapshot.APIObject, edit explain.Edit, now tim
 		return nil, errors.New("what it would do is not known: nothing has been read yet")
 	}
 	current := *read
-	if stored != nil {
-		input, err := read.Input.With("", stored)
+	for _, object := range stored {
+		input, err := current.Input.With("", object)
 		if err != nil {
 			return nil, err
 		}
 		current.Input = input
 	}
-	return current.Plan([]explain.Edit{edit}, now)
+	return current.Plan(edits, now)
 }
 
 // why answers as Reading.Why does. A question about an older Index is answered from that Index, and what

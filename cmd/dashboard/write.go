@@ -96,40 +96,56 @@ func (w *writable) Remove(ctx context.Context, ref snapshot.Ref) (*tui.Draft, er
 	return &tui.Draft{Ref: ref, Before: text, UID: string(stored.GetUID())}, nil
 }
 
-// Review implements tui.Changer: the API server is asked whether it would take the object, and
-// what follows from it is worked out.
-func (w *writable) Review(ctx context.Context, draft *tui.Draft) *tui.Review {
-	edit := explain.Edit{Ref: draft.Ref}
-	if draft.After != "" {
-		next, err := parse(draft.Ref, draft.Before, draft.After)
-		if err == nil {
-			err = w.put(ctx, draft, next, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
-		}
-		if err == nil {
-			edit.Object, err = typed(draft.Ref, next)
-		}
-		if err != nil {
-			return &tui.Review{Refused: err.Error()}
+// Review implements tui.Changer: the API server is asked whether it would take the objects, and
+// what follows from all of them together is worked out.
+func (w *writable) Review(ctx context.Context, drafts []tui.Draft) *tui.Review {
+	edits := make([]explain.Edit, len(drafts))
+	var refused []string
+	for i := range drafts {
+		var err error
+		if edits[i], err = w.try(ctx, &drafts[i]); err != nil {
+			refused = append(refused, err.Error())
 		}
 	}
-	planned, err := w.plan(ctx, edit)
+	if len(refused) > 0 {
+		return &tui.Review{Refused: strings.Join(refused, "\n")}
+	}
+	planned, err := w.plan(ctx, edits)
 	if err != nil {
 		return &tui.Review{Refused: err.Error()}
 	}
 	return &tui.Review{Planned: planned}
 }
 
-// plan says what an edit of the stored object would do.
-func (w *writable) plan(ctx context.Context, edit explain.Edit) (*explain.Planned, error) {
-	found, _, err := w.get(ctx, edit.Ref)
-	if err != nil {
-		return nil, err
+// try is the edit of a draft, if the API server would take it.
+func (w *writable) try(ctx context.Context, draft *tui.Draft) (explain.Edit, error) {
+	edit := explain.Edit{Ref: draft.Ref}
+	if draft.After == "" {
+		return edit, nil
 	}
-	stored, err := typed(edit.Ref, found)
-	if err != nil {
-		stored = nil // it can be edited or deleted all the same
+	next, err := parse(draft.Ref, draft.Before, draft.After)
+	if err == nil {
+		err = w.put(ctx, draft, next, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 	}
-	return w.last.plan(stored, edit, w.opts.factory.Now())
+	if err == nil {
+		edit.Object, err = typed(draft.Ref, next)
+	}
+	return edit, err
+}
+
+// plan says what edits of stored objects would do.
+func (w *writable) plan(ctx context.Context, edits []explain.Edit) (*explain.Planned, error) {
+	var stored []snapshot.APIObject
+	for _, edit := range edits {
+		found, _, err := w.get(ctx, edit.Ref)
+		if err != nil {
+			return nil, err
+		}
+		if object, err := typed(edit.Ref, found); err == nil { // else it can be edited or deleted all the same
+			stored = append(stored, object)
+		}
+	}
+	return w.last.plan(stored, edits, w.opts.factory.Now())
 }
 
 // typed is an object of the management plane as its type.

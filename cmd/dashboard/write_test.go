@@ -73,12 +73,12 @@ func TestWrite(t *testing.T) {
 		{"kind: [", "not valid YAML"},
 	} {
 		draft = edit(nil, "requestTimeout: 1s", c.into)
-		assert.Contains(t, w.Review(t.Context(), draft).Refused, c.refused)
+		assert.Contains(t, w.Review(t.Context(), []tui.Draft{*draft}).Refused, c.refused)
 		_, err := w.Write(t.Context(), draft)
 		require.ErrorContains(t, err, c.refused)
 	}
 	draft = edit(draft, "kind: [", change("requestTimeout: 3s"))
-	review := w.Review(t.Context(), draft)
+	review := w.Review(t.Context(), []tui.Draft{*draft})
 	assert.Empty(t, review.Refused)
 	assert.Equal(t, []explain.PlannedChange{{Ref: ref, Verb: explain.Changed}}, review.Planned.Changes)
 	assert.Equal(t, "1s", timeout(), "nothing is written by a review")
@@ -102,13 +102,13 @@ func TestWrite(t *testing.T) {
 	assert.Contains(t, stale.Before, "requestTimeout: 4s")
 
 	// The source still has the first text, which it has read: the review compares with what is stored.
-	review = w.Review(t.Context(), edit(nil, "requestTimeout: 4s", text))
+	review = w.Review(t.Context(), []tui.Draft{*edit(nil, "requestTimeout: 4s", text)})
 	assert.Empty(t, review.Refused)
 	assert.Equal(t, []explain.PlannedChange{{Ref: ref, Verb: explain.Changed}}, review.Planned.Changes)
 
 	draft, err = w.Remove(t.Context(), ref)
 	require.NoError(t, err)
-	review = w.Review(t.Context(), draft)
+	review = w.Review(t.Context(), []tui.Draft{*draft})
 	assert.Empty(t, review.Refused)
 	assert.Equal(t, []explain.PlannedChange{{Ref: ref, Verb: explain.Deleted}}, review.Planned.Changes)
 	get()
@@ -157,7 +157,7 @@ func TestWriteOfUnreadable(t *testing.T) {
 
 	draft, err := w.Remove(t.Context(), ref)
 	require.NoError(t, err)
-	assert.Empty(t, w.Review(t.Context(), draft).Refused)
+	assert.Empty(t, w.Review(t.Context(), []tui.Draft{*draft}).Refused)
 	said, err := w.Write(t.Context(), draft)
 	require.NoError(t, err)
 	assert.Contains(t, said, "was deleted")
