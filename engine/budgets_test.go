@@ -82,7 +82,7 @@ var manyMethods = map[string]int{
 	"engine/policy.reconciler":         54,
 	"engine/registration.registration": 71,
 	"engine/registration.server":       52,
-	"tui.Model":                        50,
+	"tui.Model":                        49,
 }
 
 const maxMethods = 40

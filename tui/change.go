@@ -97,15 +97,6 @@ func (e *editing) Run() (err error) {
 	return err
 }
 
-// mayChange reports whether a key changes what the cursor is on; true for other keys.
-func (m *Model) mayChange(v verb) bool {
-	if v != verbEdit && v != verbDelete {
-		return true
-	}
-	changer, can := m.source.(Changer)
-	return can && changer.Refuses(m.object()) == ""
-}
-
 // object is what a page is about, or else what the cursor is on.
 func (m *Model) object() snapshot.Ref {
 	if p, ok := m.top().(*readerPage); ok {
@@ -114,9 +105,10 @@ func (m *Model) object() snapshot.Ref {
 	return m.top().selected(&m.shared)
 }
 
-// changeObjects edits or deletes what the cursor is on or, if the source cannot, shows the command that does.
+// changeObjects edits or deletes what is marked, or else what the cursor is on or, if the source cannot, shows the
+// command that does.
 func (m *Model) changeObjects(v verb) tea.Cmd {
-	refs := []snapshot.Ref{m.object()}
+	refs := chosen(m)
 	for _, ref := range refs {
 		if ref.Cluster != "" {
 			m.notify("it is in cluster " + ref.Cluster + "; change it there")
@@ -294,7 +286,7 @@ func write(ctx context.Context, changer Changer, drafts []Draft) []outcome {
 	return out
 }
 
-// receiveWritten shows the outcome of a change. What failed stays, to be edited again.
+// receiveWritten shows the outcome of a change. What failed stays: to be edited again, or marked.
 func (m *Model) receiveWritten(msg writtenMsg) tea.Cmd {
 	m.now = msg.at.Unix()
 	gone := []Draft{}
@@ -304,6 +296,11 @@ func (m *Model) receiveWritten(msg writtenMsg) tea.Cmd {
 		}
 	}
 	m.deleted = keepDeleted(m.deleted, gone)
+	for _, p := range m.pages {
+		for i := range gone {
+			p.marks.set(gone[i].Ref, false)
+		}
+	}
 	text, failed := msg.page.end(msg.outcomes, len(gone))
 	m.notify(text)
 	if failed {

@@ -9,6 +9,7 @@
 //	source.go   what the dashboard is given: updates, and their tables
 //	pages.go    the pages there are, and what a page is
 //	list.go     pages with a table; grid.go, filter.go and layout.go prepare it
+//	marks.go    the objects that are marked on a list, for what is done with several
 //	reader.go   pages of text; line.go lays out an object, yaml.go its YAML; search.go finds text
 //	pane.go     details beside a list, on wide screens
 //	frame.go    the screen around a page: header, tabs, title and bottom lines

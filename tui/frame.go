@@ -227,10 +227,15 @@ func (m *Model) pageHints() []string {
 		room -= textWidth(tail[i]) + textWidth(hintGap)
 	}
 	var parts []string
+	p, lists := page.(*listPage)
+	mayChange := lists && p.marks.count() > 0 || m.changes(m.object())
+	shown := map[verb]bool{}
 	for _, h := range append(page.keys(&m.shared), hint{verbEdit, "edit"}, hint{verbDelete, "delete"}) {
-		if page.disabled(h.verb, &m.shared) != "" || !m.mayChange(h.verb) || h.verb == verbWhy && !askedAbout(m.object().Kind) {
+		readOnly := (h.verb == verbEdit || h.verb == verbDelete) && !mayChange
+		if shown[h.verb] || readOnly || page.disabled(h.verb, &m.shared) != "" || h.verb == verbWhy && !askedAbout(m.object().Kind) || meant(m, h.verb) != h.verb {
 			continue
 		}
+		shown[h.verb] = true
 		text := h.text()
 		if room -= textWidth(text) + textWidth(hintGap); room < 0 {
 			break

@@ -39,6 +39,8 @@ type news struct {
 const (
 	signNew     = "+"
 	signChanged = "Δ"
+	// signMarked stands before a row that is marked, in place of its news.
+	signMarked = "*"
 	// newsFor is how long a row is news.
 	newsFor = 20 * time.Second
 )

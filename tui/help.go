@@ -16,8 +16,11 @@ var helpWords = []string{
 	"tab completes, and tab again goes on; ↑ and ↓ are the commands before.",
 	"On other pages /text searches, n and N go to the next match and the one before, tab to the next link.",
 	"On screens of 160 columns or more, details of the row stand beside the list: d goes there and back, w hides them.",
-	"Before a row: ✗ error  ! warning  i information  + new  Δ changed in the last 20 s.",
+	"Before a row: * marked  ✗ error  ! warning  i information  + new  Δ changed in the last 20 s.",
 	"The dashboard changes nothing unless started with --write. c copies the command for what is on the screen.",
+	"With --write, space marks the object of a row, and again unmarks it; m marks from the nearest mark to the cursor, or all.",
+	"ctrl-space is m, where no tmux or input method takes it. ctrl-d, y and c are for all that is marked.",
+	"Marks stay with their objects; esc clears them, after the filter. Where nothing can be changed, space is a page down.",
 }
 
 // newHelp is the help, made from the key map.

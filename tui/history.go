@@ -44,7 +44,7 @@ func (m *Model) show() tea.Cmd {
 }
 
 // back closes the page on top; on a list page it clears, one after the other,
-// what hides rows.
+// what hides rows, and then the marks: they cost the most to make again.
 func (m *Model) back() tea.Cmd {
 	if len(m.stack) > 1 {
 		m.remember()
@@ -58,6 +58,8 @@ func (m *Model) back() tea.Cmd {
 		m.problems = false
 	case m.cluster != "":
 		m.cluster = ""
+	case p.marks.count() > 0:
+		p.marks.clear()
 	default:
 		m.notify("this is the first page; q quits")
 	}
@@ -213,15 +215,24 @@ func (m *Model) openNamed(c command) tea.Cmd {
 }
 
 // copyCommand copies the command for what is on the screen: that of the row under the cursor if
-// there is one. One that is too long for a line opens as a page.
+// there is one, or those of all marked objects. Several, and one that is too long for a line, open as a page.
 func (m *Model) copyCommand() tea.Cmd {
 	text := m.top().commandLine(&m.shared)
+	var several []string
 	if _, lists := m.top().(*listPage); lists {
-		if ref := m.top().selected(&m.shared); ref != (snapshot.Ref{}) {
-			text = newDetail(ref).commandLine(&m.shared)
+		for _, ref := range chosen(m) {
+			if ref != (snapshot.Ref{}) {
+				text = newDetail(ref).commandLine(&m.shared)
+				several = append(several, text)
+			}
 		}
 	}
 	switch {
+	case len(several) > 1:
+		m.notify(copied + snapshot.Count(len(several), "command"))
+		text = strings.Join(several, "\n")
+		slices.Reverse(several) // the page lists the last one first
+		return tea.Batch(tea.SetClipboard(text), m.push(newLog(several, nil)))
 	case text == "":
 		m.notify("there is no command for this page")
 		return nil

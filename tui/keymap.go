@@ -18,6 +18,8 @@ const (
 	verbBottom
 	verbLeft
 	verbRight
+	verbMark
+	verbMarkTo
 	verbOpen
 	verbDetails
 	verbBack
@@ -68,7 +70,7 @@ var keymap = []binding{
 	bind(verbUp, groupMove, "up", "↑/k", "up", "k"),
 	bind(verbDown, groupMove, "down", "↓/j", "down", "j"),
 	bind(verbPageUp, groupMove, "page up", "pgup", "pgup", "ctrl+b"),
-	bind(verbPageDown, groupMove, "page down", "pgdn", "pgdown", "ctrl+f", "space"),
+	bind(verbPageDown, groupMove, "page down", "pgdn", "pgdown", "ctrl+f"),
 	bind(verbTop, groupMove, "first", "g", "g", "home"),
 	bind(verbBottom, groupMove, "last", "G", "G", "end"),
 	bind(verbLeft, groupMove, "left", "←", "left"),
@@ -78,6 +80,9 @@ var keymap = []binding{
 	bind(verbOlder, groupMove, "back in history", "[", "["),
 	bind(verbNewer, groupMove, "forward again", "]", "]"),
 
+	bind(verbMark, groupRows, "mark, unmark", "space", "space"),
+	// ctrl-space is what k9s has. Input methods and tmux often take it, so it is not the only key.
+	bind(verbMarkTo, groupRows, "mark to here", "m", "m", "ctrl+space"),
 	bind(verbOpen, groupRows, "open", "enter", "enter"),
 	bind(verbDetails, groupRows, "details beside", "d", "d"),
 	bind(verbYAML, groupRows, "YAML", "y", "y"),

@@ -7,7 +7,7 @@ import (
 	"github.com/meshctl/meshctl/engine/explain"
 )
 
-// rowPrefix is the room for cursor, news and sign before a row.
+// rowPrefix is the room for cursor, mark or news, and sign before a row.
 const rowPrefix = 4
 
 // gap is between two columns.
@@ -110,8 +110,8 @@ func (l *layout) header(g *grid, o order) string {
 	return b.String()
 }
 
-// renderRow is one row: cursor, news, sign and cells.
-func renderRow(t *Theme, g *grid, row *gridRow, l *layout, current bool, now time.Time) string {
+// renderRow is one row: cursor, mark or else news, sign and cells.
+func renderRow(t *Theme, g *grid, row *gridRow, l *layout, current, marked bool, now time.Time) string {
 	var b strings.Builder
 	b.Grow(160)
 	for at, i := range l.columns {
@@ -134,21 +134,27 @@ func renderRow(t *Theme, g *grid, row *gridRow, l *layout, current bool, now tim
 			}
 		}
 	}
-	fresh := " "
-	if row.news.sign != "" && now.Sub(row.news.at) < newsFor {
-		fresh = row.news.sign
+	before, style := " ", t.news
+	switch {
+	case marked:
+		before, style = signMarked, t.marked
+	case row.news.sign != "" && now.Sub(row.news.at) < newsFor:
+		before = row.news.sign
 	}
 	if current {
-		return t.selected.Render(">" + fresh + sign(row.Level) + " " + b.String())
+		return t.selected.Render(">" + before + sign(row.Level) + " " + b.String())
 	}
-	prefix := " " + fresh + sign(row.Level) + " "
-	if fresh != " " {
-		prefix = " " + t.news.Render(fresh) + t.levels[row.Level].Render(sign(row.Level)) + " "
+	prefix := " " + before + sign(row.Level) + " "
+	if before != " " {
+		prefix = " " + style.Render(before) + t.levels[row.Level].Render(sign(row.Level)) + " "
 	} else if row.Level != explain.OK {
 		prefix = "  " + t.levels[row.Level].Render(sign(row.Level)) + " "
 	}
-	if row.Level >= explain.Warning {
+	switch {
+	case row.Level >= explain.Warning:
 		return prefix + t.levels[row.Level].Render(b.String())
+	case marked:
+		return prefix + t.marked.Render(b.String())
 	}
 	return prefix + b.String()
 }

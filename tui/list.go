@@ -27,7 +27,8 @@ type listPage struct {
 	// from is how many columns, after the first one, are to the left of the screen.
 	from int
 	// key is that of the row under the cursor, which it stays on.
-	key string
+	key   string
+	marks marks
 }
 
 func (p *listPage) crumb() string { return pageInfos[p.id].names[0] }
@@ -46,6 +47,10 @@ func (p *listPage) refresh(s *shared, width, height int) {
 			}
 		}
 		p.columnsFor = [3]int{}
+		p.marks.counted = false
+	}
+	if g != nil && !p.marks.counted {
+		p.marks.see(g, p.picked)
 	}
 	wide := 0
 	if s.wide {
@@ -89,7 +94,17 @@ func (p *listPage) press(v verb, s *shared) action {
 	case verbOpen:
 		return open{p.selected(s)}
 	case verbYAML:
-		return openYAML{p.selected(s)}
+		if p.marks.count() > 0 {
+			return openYAML{p.marks.list()}
+		}
+		return openYAML{[]snapshot.Ref{p.selected(s)}}
+	case verbMark:
+		ref := p.selected(s)
+		p.marks.set(ref, !p.marks.has(ref))
+		p.window.move(verbDown)
+		p.rememberRow()
+	case verbMarkTo:
+		p.marks.to(p.grid, p.picked, p.window.cursor, s.marks)
 	case verbSort:
 		p.order.column++
 		if p.grid != nil && p.order.column > len(p.grid.columns) {
@@ -107,7 +122,12 @@ func (p *listPage) press(v verb, s *shared) action {
 
 func (p *listPage) disabled(v verb, s *shared) string {
 	row := p.row()
+	if p.marks.count() > 0 && (v == verbYAML || v == verbEdit || v == verbDelete) {
+		return p.notWithMarks(v)
+	}
 	switch v {
+	case verbMark, verbMarkTo:
+		return p.notMarked(v, s)
 	case verbOpen, verbYAML, verbEdit, verbDelete:
 		switch {
 		case row == nil:
@@ -156,10 +176,22 @@ func (p *listPage) keys(s *shared) []hint {
 		problems = "all rows"
 	}
 	out := []hint{{verbOpen, "open"}}
+	yaml := "YAML"
+	if n := p.marks.count(); n > 0 {
+		// The keys that are for all marked objects come first.
+		out = []hint{{verbMark, "mark"}, {verbDelete, fmt.Sprintf("delete %d", n)}}
+		if p.filter.kind == filterNone && !s.problems && s.cluster == "" {
+			out = append(out, hint{verbBack, "unmark"})
+		}
+		yaml = fmt.Sprintf("YAML of %d", n)
+		out = append(out, hint{verbMarkTo, "mark to here"}, hint{verbOpen, "open"})
+	} else {
+		out = append(out, hint{verbMark, "mark"})
+	}
 	if s.details {
 		out = append(out, hint{verbDetails, "to the details"})
 	}
-	return append(out, []hint{{verbYAML, "YAML"}, {verbFilter, "filter"}, {verbProblems, problems}, {verbWhy, "ask why"}, {verbRight, "more columns"}}...)
+	return append(out, []hint{{verbYAML, yaml}, {verbFilter, "filter"}, {verbProblems, problems}, {verbWhy, "ask why"}, {verbRight, "more columns"}}...)
 }
 
 func (p *listPage) commandLine(s *shared) string {
@@ -179,6 +211,7 @@ func (p *listPage) title(s *shared) string {
 			text += fmt.Sprintf(" [%d of %d]", len(p.picked), len(p.grid.rows))
 		}
 	}
+	text += p.marks.title()
 	if s.cluster != "" {
 		text += " @" + s.cluster
 	}
@@ -237,7 +270,7 @@ func (p *listPage) render(s *shared, width, height int) []string {
 	now := time.Unix(s.now, 0)
 	end := min(p.window.offset+p.window.height, len(p.picked))
 	for at := p.window.offset; at < end; at++ {
-		lines = append(lines, renderRow(s.theme, p.grid, &p.grid.rows[p.picked[at]], &p.layout, at == p.window.cursor, now))
+		lines = append(lines, renderRow(s.theme, p.grid, &p.grid.rows[p.picked[at]], &p.layout, at == p.window.cursor, p.marks.has(p.grid.rows[p.picked[at]].Ref), now))
 	}
 	room := noteRoom(height)
 	for len(lines) < height-room {

@@ -142,6 +142,7 @@ func (m *Model) receive(msg updateMsg) tea.Cmd {
 	m.latest = &latest
 	for id, grid := range msg.tables {
 		m.tables[id] = grid
+		m.pages[id].marks.keep(grid)
 	}
 	if msg.tally != nil {
 		m.tally = msg.tally
@@ -183,7 +184,7 @@ func (m *Model) handleKey(msg tea.KeyPressMsg) tea.Cmd {
 	if cmd, decided := m.decide(msg.String()); decided {
 		return cmd
 	}
-	v := verbOf(msg)
+	v := meant(m, verbOf(msg))
 	switch {
 	case v == verbNone:
 		m.notify(snapshot.Clean(msg.String()) + " is not a key here; ? lists the keys")
@@ -272,7 +273,7 @@ func (m *Model) handleAction(a action) tea.Cmd {
 	case open:
 		return m.push(newDetail(a.ref))
 	case openYAML:
-		return m.push(newYAML(a.ref))
+		return m.push(newYAML(a.refs...))
 	case walked:
 		return m.show()
 	}

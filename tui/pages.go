@@ -108,6 +108,12 @@ type shared struct {
 	now     int64
 }
 
+// changes reports whether an object can be changed from here.
+func (s *shared) changes(ref snapshot.Ref) bool {
+	changer, can := s.source.(Changer)
+	return can && ref != (snapshot.Ref{}) && changer.Refuses(ref) == ""
+}
+
 // page is what the middle of the screen shows.
 type page interface {
 	crumb() string
@@ -147,8 +153,8 @@ type action interface{ isAction() }
 type (
 	// open shows all about an object.
 	open struct{ ref snapshot.Ref }
-	// openYAML shows its YAML.
-	openYAML struct{ ref snapshot.Ref }
+	// openYAML shows the YAML of objects.
+	openYAML struct{ refs []snapshot.Ref }
 )
 
 func (open) isAction()     {}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -17,10 +18,10 @@ type readerPage struct {
 	name    string
 	heading string
 	ref     snapshot.Ref
-	// command has the arguments of the command that shows the same: of kubectl if
-	// yaml is set, and else of meshctl.
+	// command has the arguments of the command of meshctl that shows the same.
 	command string
-	yaml    bool
+	// yaml are the objects of which the page shows the YAML; nil for other pages.
+	yaml []snapshot.Ref
 	// question is asked of each update; nil for a page about an object.
 	question func(Source, *explain.Index) (explain.Page, error)
 	// content lays the page out; nil while it is loaded.
@@ -54,12 +55,13 @@ func newDetail(ref snapshot.Ref) *readerPage {
 	}
 }
 
-func newYAML(ref snapshot.Ref) *readerPage {
-	info := ref.Kind.Info()
-	return &readerPage{
-		name: "yaml", heading: "YAML of " + ref.Kind.String() + " " + ref.Namespace + "/" + ref.Name, ref: ref, yaml: true,
-		command: "get " + info.Resource + "." + info.Group + " " + ref.Name + " -n " + ref.Namespace + " -o yaml",
+// newYAML is the page of the YAML of one object or several. That of several is about none of them.
+func newYAML(refs ...snapshot.Ref) *readerPage {
+	if len(refs) > 1 {
+		return &readerPage{name: "yaml", heading: "YAML of " + snapshot.Count(len(refs), "object"), yaml: refs}
 	}
+	ref := refs[0]
+	return &readerPage{name: "yaml", heading: "YAML of " + ref.Kind.String() + " " + ref.Namespace + "/" + ref.Name, ref: ref, yaml: refs}
 }
 
 // load returns the command that loads the content of a page about an object; nil if
@@ -69,7 +71,7 @@ func (p *readerPage) load(source Source, x *explain.Index, facts map[string]expl
 	if p.ref.Kind == snapshot.KubernetesCluster {
 		known = facts[p.ref.Name]
 	}
-	if p.ref == (snapshot.Ref{}) && p.question == nil || x == nil || p.index == x && p.facts == known {
+	if p.ref == (snapshot.Ref{}) && p.question == nil && p.yaml == nil || x == nil || p.index == x && p.facts == known {
 		return nil
 	}
 	p.index, p.facts = x, known
@@ -84,11 +86,11 @@ func (p *readerPage) load(source Source, x *explain.Index, facts map[string]expl
 	}
 	ref, yaml := p.ref, p.yaml
 	return func() tea.Msg {
-		if !x.Has(ref) {
+		switch {
+		case yaml == nil && !x.Has(ref), yaml != nil && !slices.ContainsFunc(yaml, x.Has):
 			return contentMsg{page: p, index: x, deleted: true}
-		}
-		if yaml {
-			return contentMsg{page: p, index: x, content: yamlContent(x, ref)}
+		case yaml != nil:
+			return contentMsg{page: p, index: x, content: yamlContent(x, yaml)}
 		}
 		described := x.Describe(ref)
 		if cluster, is := described.(*explain.Cluster); is {
@@ -155,7 +157,7 @@ func (p *readerPage) press(v verb, s *shared) action {
 	case verbOpen:
 		return open{p.selected(s)}
 	case verbYAML:
-		return openYAML{p.ref}
+		return openYAML{[]snapshot.Ref{p.ref}}
 	case verbLeft:
 		p.from = max(p.from-sideStep, 0)
 	case verbRight:
@@ -216,16 +218,18 @@ func (p *readerPage) disabled(v verb, s *shared) string {
 		}
 	case verbYAML, verbEdit, verbDelete:
 		switch {
+		case p.yaml != nil && v == verbYAML:
+			return "this is the YAML"
+		case len(p.yaml) > 1:
+			return "this page is about several objects; back on the list, ctrl-d deletes all that are marked"
 		case p.ref == (snapshot.Ref{}):
 			return "this page is not about an object"
-		case p.yaml && v == verbYAML:
-			return "this is the YAML"
 		}
 	case verbWhy:
 		if p.ref == (snapshot.Ref{}) {
 			return "this page is not about a workload or a service"
 		}
-	case verbSort, verbReverse, verbProblems, verbWide:
+	case verbMarkTo, verbSort, verbReverse, verbProblems, verbWide:
 		return "this works on list pages only"
 	case verbNextMatch, verbPreviousMatch:
 		if len(p.search.found) == 0 {
@@ -251,10 +255,10 @@ func (p *readerPage) commandLine(s *shared) string {
 	switch {
 	case p.window.cursor < len(p.lines) && p.lines[p.window.cursor].command != "":
 		return p.lines[p.window.cursor].command
+	case p.yaml != nil:
+		return strings.Join(kubectl(s.source, "get", p.yaml, " -o yaml"), " && ")
 	case p.command == "":
 		return ""
-	case p.yaml:
-		return s.source.Kubectl(p.command)
 	}
 	return s.source.Command(p.command)
 }

@@ -9,9 +9,9 @@ import (
 // Theme is how things are painted. Colours repeat what words and signs say;
 // they are the sixteen of the terminal's own palette.
 type Theme struct {
-	plain, title, faint, selected, bar, tab, accent lipgloss.Style
-	levels                                          [explain.Error + 1]lipgloss.Style
-	news, differs, added, removed, found            lipgloss.Style
+	plain, title, faint, selected, bar, tab, accent, marked lipgloss.Style
+	levels                                                  [explain.Error + 1]lipgloss.Style
+	news, differs, added, removed, found                    lipgloss.Style
 }
 
 // Background is the background that colours are to be read on.
@@ -38,7 +38,7 @@ func NewTheme(background Background) *Theme {
 	bold, reverse := lipgloss.NewStyle().Bold(true), lipgloss.NewStyle().Reverse(true)
 	return &Theme{
 		title: bold, bar: bold, selected: reverse, tab: reverse.Bold(true),
-		faint: colour("8", "7"), accent: colour("4", "14"), news: colour("5", "13"), differs: colour("5", "13").Bold(true),
+		faint: colour("8", "7"), accent: colour("4", "14"), marked: colour("4", "14").Bold(true), news: colour("5", "13"), differs: colour("5", "13").Bold(true),
 		added: colour("2", "10"), removed: colour("1", "9"), found: reverse.Bold(true),
 		levels: [...]lipgloss.Style{
 			explain.OK: {}, explain.Info: colour("4", "12"), explain.Warning: colour("5", "11"), explain.Error: colour("1", "9").Bold(true),

@@ -100,7 +100,7 @@ func (p *walkPage) press(v verb, s *shared) action {
 	case verbOpen:
 		return open{p.selected(s)}
 	case verbYAML:
-		return openYAML{p.selected(s)}
+		return openYAML{[]snapshot.Ref{p.selected(s)}}
 	case verbLeft:
 		return p.step(sideLeft, s)
 	case verbRight:
@@ -133,7 +133,7 @@ func (p *walkPage) disabled(v verb, s *shared) string {
 		return "the graph ends here"
 	case (v == verbOpen || v == verbYAML || v == verbEdit || v == verbDelete) && (s.latest.Index == nil || !s.latest.Index.Has(ref)):
 		return "there is nothing more to show for it"
-	case v == verbSort || v == verbReverse || v == verbProblems || v == verbWide || v == verbNextPage || v == verbPreviousPage:
+	case v == verbMarkTo || v == verbSort || v == verbReverse || v == verbProblems || v == verbWide || v == verbNextPage || v == verbPreviousPage:
 		return "this works on list pages only"
 	case v == verbFilter || v == verbNextMatch || v == verbPreviousMatch:
 		return "the graph has no search; a list has, and x shows the graph around a row"

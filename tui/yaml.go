@@ -7,9 +7,22 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// yamlContent lays out an object and all that was generated from it.
-func yamlContent(x *explain.Index, ref snapshot.Ref) func(int) []line {
+// yamlContent lays out objects, each with all that was generated from it.
+func yamlContent(x *explain.Index, refs []snapshot.Ref) func(int) []line {
 	var lines []line
+	for i, ref := range refs {
+		if i > 0 {
+			lines = append(lines, line{})
+		}
+		if len(refs) > 1 {
+			lines = append(lines, line{text: snapshot.Clean(ref.String()), style: styleTitle, ref: ref})
+		}
+		lines = append(lines, yamlLines(x, ref)...)
+	}
+	return func(width int) []line { return wrapTitles(lines, width) }
+}
+
+func yamlLines(x *explain.Index, ref snapshot.Ref) (lines []line) {
 	title := func(text string) { lines = append(lines, line{text: snapshot.Clean(text), style: styleTitle}) }
 	own, err := x.YAML(ref)
 	switch {
@@ -32,7 +45,7 @@ func yamlContent(x *explain.Index, ref snapshot.Ref) func(int) []line {
 	for i := range generated {
 		lines = append(lines, generatedLines(&generated[i])...)
 	}
-	return func(width int) []line { return wrapTitles(lines, width) }
+	return lines
 }
 
 // wrapTitles breaks titles that are too long; YAML is moved from side to side.
@@ -44,7 +57,8 @@ func wrapTitles(lines []line, width int) []line {
 			continue
 		}
 		for _, part := range wrap(l.text, width) {
-			out = append(out, line{text: part, style: styleTitle})
+			out = append(out, line{text: part, style: styleTitle, ref: l.ref})
+			l.ref = snapshot.Ref{} // the first part opens it
 		}
 	}
 	return out

@@ -50,7 +50,11 @@ of "meshctl debug snapshot" what was recorded; neither needs a cluster.
 
 It is read-only unless started with --write: then "e" opens a policy in your
 editor and "ctrl-d" deletes it. Before anything is written, the API server
-validates it, and the screen shows what it would do and asks.
+validates it, and the screen shows what it would do and asks. "space" marks a
+row, and "m" all rows from the nearest mark to the cursor, or all that are shown
+if none is marked: then "ctrl-d" deletes all marked objects, after one review of
+what that does together, and "y" and "c" are for all of them. "esc" clears the
+marks. Where nothing can be changed, "space" is a page down.
 
 Keys are those of k9s: ":" goes to a page or an object, "/" filters, "enter"
 opens, "y" shows the YAML and what was generated from it, "a" asks what becomes
