@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
 	"github.com/meshctl/meshctl/cmd/terminaltest"
@@ -231,9 +232,64 @@ func TestWriteOnTheScreen(t *testing.T) {
 	x.Sees("was deleted")
 	_, err = stored()
 	assert.True(t, apierrors.IsNotFound(err))
+
+	deletesSeveral(t, config, x)
 	x.Types("q")
 	ended(t, x, 0)
 }
+
+// deletesSeveral marks three policies and deletes them, of which the API server keeps one.
+func deletesSeveral(t *testing.T, config *rest.Config, x *terminaltest.Terminal) {
+	t.Helper()
+	client, err := dynamic.NewForConfig(config)
+	require.NoError(t, err)
+	policies := client.Resource(patient.Kind.GroupVersionResource()).Namespace(patient.Namespace)
+	names := []string{"first", "kept", "third"}
+	for _, name := range names {
+		sandboxtest.Apply(t, config, []byte(strings.Replace(trafficPolicy("requestTimeout: 1s"), "name: patient", "name: "+name, 1)))
+	}
+	sandboxtest.Apply(t, config, []byte(keepsOne))
+	waittest.Until(t, "the API server keeps one", func() bool {
+		return apierrors.IsInvalid(policies.Delete(t.Context(), "kept", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}))
+	})
+	x.Sees("Policies [3]", "first", "third")
+	x.Types("g G\x00") // space, and ctrl-space
+	x.Sees("Policies [3] 3 marked", "ctrl-d delete 3")
+	x.Types("\x04")
+	x.Sees("Delete 3 objects?", "3 policies change", "- TrafficPolicy gloo-mesh/first", "- TrafficPolicy gloo-mesh/third", "y delete 3")
+	for _, name := range names {
+		_, err := policies.Get(t.Context(), name, metav1.GetOptions{})
+		require.NoError(t, err, "nothing is deleted before the answer")
+	}
+	x.Types("y")
+	x.Sees("2 of 3 objects were deleted", "this one is kept", "gloo-mesh/first was deleted", "gloo-mesh/third was deleted")
+	list, err := policies.List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, list.Items, 1)
+	assert.Equal(t, "kept", list.Items[0].GetName())
+	x.Types("n")
+	x.Sees("Policies [1] 1 marked", "kept")
+	x.Types("@")
+	x.Sees("What was deleted here", "TrafficPolicy gloo-mesh/third")
+}
+
+// keepsOne has the API server refuse to delete a policy.
+const keepsOne = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: keeps}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [networking.mesh.gloo.solo.io], apiVersions: [v1], operations: [DELETE], resources: [trafficpolicies]}
+  validations:
+  - {expression: "oldObject.metadata.name != 'kept'", message: this one is kept}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: keeps}
+spec: {policyName: keeps, validationActions: [Deny]}
+`
 
 // TestWriteNeedsCluster: a folder is changed with an editor.
 func TestWriteNeedsCluster(t *testing.T) {
