@@ -175,13 +175,17 @@ func (m *Model) headingLine() string {
 	return m.theme.accent.Render(fit(text, room) + right)
 }
 
-// bottom is the prompt, a message, or the pages that led to this one.
+// bottom is the prompt, a message, on a low screen the answers to a question, or the pages that led to this one.
 func (m *Model) bottom() string {
 	switch {
 	case m.prompt.kind != 0:
 		return m.theme.title.Render(m.prompt.view(m.words(), m.width))
 	case m.flash.text != "" && m.now < m.flash.until:
 		return m.theme.title.Render(fit(" "+m.flash.text, m.width))
+	}
+	if r, asks := m.top().(*reviewPage); asks && m.height < lowHeight {
+		// A low screen has no line of keys, and a question needs its answers.
+		return m.theme.faint.Render(strings.TrimRight(fit(" "+strings.Join(r.decisions(), hintGap), m.width), " "))
 	}
 	crumbs := make([]string, len(m.stack))
 	for i, p := range m.stack {
