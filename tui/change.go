@@ -237,7 +237,11 @@ func (m *Model) closeReview() {
 	}
 }
 
-// decide handles the keys that only a review has, and reports whether it was one.
+// beingWritten is what a review says between the answer and the outcome.
+const beingWritten = "it is being written"
+
+// decide handles the keys that only a review has, and reports whether it was one. It does not quit while objects are written:
+// some would be deleted, and some not, and nobody would learn which.
 func (m *Model) decide(key string) (cmd tea.Cmd, decided bool) {
 	page, reviews := m.top().(*reviewPage)
 	changer, can := m.source.(Changer)
@@ -254,7 +258,7 @@ func (m *Model) decide(key string) (cmd tea.Cmd, decided bool) {
 		case page.review.Refused != "":
 			m.notify(page.cannot())
 		default:
-			page.ended = "it is being written"
+			page.ended = beingWritten
 			ctx, drafts := m.ctx, slices.Clone(page.drafts)
 			return func() tea.Msg { return writtenMsg{page, write(ctx, changer, drafts), time.Now()} }, true
 		}
@@ -264,6 +268,11 @@ func (m *Model) decide(key string) (cmd tea.Cmd, decided bool) {
 			break
 		}
 		return m.edit(changer, page.drafts[0].Ref, &page.drafts[0]), true
+	case "q":
+		if page.ended != beingWritten {
+			return nil, false
+		}
+		m.notify(beingWritten + "; esc leaves, ctrl-c quits all the same")
 	case "n", "esc":
 		if page.ended == "" {
 			m.notify(objectsText(page.drafts) + " " + was(len(page.drafts)) + " not changed")
@@ -302,11 +311,15 @@ func (m *Model) receiveWritten(msg writtenMsg) tea.Cmd {
 		}
 	}
 	text, failed := msg.page.end(msg.outcomes, len(gone))
+	shown := m.top() == page(msg.page)
+	if failed && !shown && len(msg.outcomes) > 1 {
+		text += "; " + snapshot.Clean(strings.ReplaceAll(msg.page.review.Refused, "\n", "; ")) // the page would show it
+	}
 	m.notify(text)
 	if failed {
 		return nil
 	}
-	if m.top() == page(msg.page) {
+	if shown {
 		m.closeReview()
 	}
 	return m.loadTop()

@@ -285,6 +285,22 @@ func TestDeleteSeveral(t *testing.T) {
 	assert.NotNil(t, s.input.Find(pageCalls))
 }
 
+// TestLeftWhileItIsWritten: what failed is said where the review is not on the screen any more.
+func TestLeftWhileItIsWritten(t *testing.T) {
+	t.Parallel()
+	m, s := writing(t, NewTheme(NoColour), 160, 30)
+	s.keeps = map[snapshot.Ref]error{shift: errors.New("a policy of the cluster keeps it")}
+	press(t, m, "5  ⌦")
+	_, written := m.Update(keyOf('y'))
+	press(t, m, "q")
+	assert.Contains(t, m.screen(), "it is being written; esc leaves, ctrl-c quits all the same")
+	press(t, m, "⎋")
+	require.NotContains(t, m.screen(), "Delete 2 objects?")
+	settle(m, written)
+	assert.Contains(t, m.screen(), "1 of 2 objects was deleted; @ shows what it was; TrafficPolicy gloo-mesh/reviews-shift: a policy of the cluster keeps it")
+	assert.Equal(t, []snapshot.Ref{shift}, m.list().marks.list())
+}
+
 // TestAllDeleted: the answer is one sentence where nothing fails.
 func TestAllDeleted(t *testing.T) {
 	t.Parallel()
