@@ -114,6 +114,7 @@ func TestMarkKeys(t *testing.T) {
 		"space again":                  {"5 k ", nil, "Policies [4] ──", "marked"},
 		"the last row":                 {"5G ", []snapshot.Ref{reviewCall}, "\n>*  AccessPolicy   reviews-calls", ""},
 		"from the mark above":          {"5j jm", []snapshot.Ref{shift, pageCalls, reviewCall}, "3 marked", ""},
+		"from the nearest mark above":  {"5 j m", []snapshot.Ref{patient, pageCalls, reviewCall}, "3 marked", ""},
 		"from the mark below":          {"5G km␣", []snapshot.Ref{pageCalls, reviewCall}, "2 marked", ""},
 		"ctrl-space":                   {"5j j␣", []snapshot.Ref{shift, pageCalls, reviewCall}, "3 marked", ""},
 		"from none":                    {"5m", []snapshot.Ref{patient, shift, pageCalls, reviewCall}, "4 marked", ""},
