@@ -1,6 +1,7 @@
 package wizards
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -105,22 +106,38 @@ func (s *Session) Object() (*unstructured.Unstructured, error) {
 	return object, err
 }
 
-// validate rejects an answer with which the API server would reject the object.
+// validate rejects an answer with which the API server would reject the object, but not for what is wrong without it,
+// too: the questions that follow are about that.
 func (s *Session) validate(flag string, values []string) error {
-	answers := Answers{}
-	for name, old := range s.Answers {
-		answers[name] = old
+	answers := maps.Clone(s.Answers)
+	delete(answers, flag)
+	name := cmp.Or(s.Name, unnamed)
+	before, err := s.Form.Object(s.Namespace, name, answers)
+	if err != nil {
+		return err
 	}
 	answers[flag] = values
-	name := s.Name
-	if name == "" {
-		name = "unnamed"
-	}
 	object, err := s.Form.Object(s.Namespace, name, answers)
 	if err != nil {
 		return err
 	}
-	return s.Check(object)
+	return checkChange(s, before, object)
+}
+
+// unnamed is the name of an object until it has one.
+const unnamed = "unnamed"
+
+// checkChange is Check without what is wrong with the object of before, too.
+func checkChange(s *Session, before, object *unstructured.Unstructured) error {
+	known, err := s.Checker.Check(before)
+	if err != nil {
+		return err
+	}
+	found, err := s.Checker.Check(object)
+	if err != nil {
+		return err
+	}
+	return admission.Error(slices.DeleteFunc(found, func(c admission.Complaint) bool { return slices.Contains(known, c) }))
 }
 
 func (s *Session) has(flag string) bool { _, ok := s.Answers[flag]; return ok }
@@ -278,7 +295,12 @@ func (s *Session) askName() error {
 		if err != nil {
 			return err
 		}
-		return s.Check(object)
+		if s.Form.Missing(s.Answers) == "" {
+			return s.Check(object)
+		}
+		before := object.DeepCopy()
+		before.SetName(unnamed)
+		return checkChange(s, before, object)
 	})
 	if err == nil {
 		s.Name = name

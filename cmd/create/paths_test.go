@@ -302,3 +302,42 @@ func TestBackFromAnEdit(t *testing.T) {
 		Picks("What next?", "cancel"), "tp", "--dir", bookinfo, "--destination", "reviews.bookinfo.cluster-1", "--timeout", "3s")
 	require.NoError(t, err)
 }
+
+// TestVirtualDestinationWizard: an answer is not rejected for what is asked for only after it; nor is the name of a
+// new object, where it is asked for first.
+func TestVirtualDestinationWizard(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "it.yaml")
+	questions := func(script *wizardtest.Script) *wizardtest.Script {
+		return script.
+			Rejects("By which name is it called? [spec.hostname]", "Books.", "must be a DNS name in lower case").
+			Types("By which name is it called?", "books.global").
+			Rejects("By which port?", "70000", "should be less than or equal to 65535").
+			Types("By which port?", "9080").
+			Picks("Who can call it?", "joined").
+			Picks("Of which VirtualMesh?", "gloo-mesh/virtual-mesh").
+			Picks("Which services stand behind it?", "ordered").
+			Picks("Which service comes first?", "reviews.bookinfo.cluster-1").
+			Picks("Which one takes over from reviews.bookinfo.cluster-1?", "reviews.bookinfo.cluster-2").
+			Picks("Which one takes over from reviews.bookinfo.cluster-2?", "(no more)")
+	}
+	_, stderr, err := wizard(t, questions(wizardtest.New(t)).
+		Rejects("Name of the object?", "Books", "is no name").
+		Accepts("Name of the object?", "books").
+		Picks("What next?", "save").Types("To which file?", file), "vd", "--dir", bookinfo)
+	asktest.Wrote(t, err, stderr)
+	manifest, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Contains(t, string(manifest), "hostname: books.global\n")
+	runEquivalent(t, stderr, manifest)
+
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS(bookinfo)))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "management", "books.yaml"), manifest, 0o600))
+	script := wizardtest.New(t).
+		Says("VirtualDestination books already exists in namespace gloo-mesh").
+		Rejects("Name of the object?", "Books", "is no name").
+		Types("Name of the object?", "books-2")
+	_, stderr, err = wizard(t, questions(script).Picks("What next?", "cancel"), "vd", "books", "--dir", dir)
+	asktest.Wrote(t, err, stderr)
+}
