@@ -3,6 +3,7 @@
 package cmd_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -148,6 +149,59 @@ func TestAWizardInATinyTerminal(t *testing.T) {
 	assert.Len(t, files, 1)
 }
 
+// TestStepsOnATerminal: what the wizard makes, and one line on where one is, which fits and is there once; also where one
+// goes back, and where an answer is changed.
+func TestStepsOnATerminal(t *testing.T) {
+	t.Parallel()
+	const enter, space = terminaltest.Enter, terminaltest.Space
+	for _, size := range [][2]int{{40, 10}, {60, 15}, {80, 24}} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			t.Parallel()
+			x, dir := meshctl(t, size[0], size[1], nil, "create", "tp", "--dir", "manifests")
+			at := func(question, step string) {
+				t.Helper()
+				x.Sees("\n"+step+" ", "? "+question)
+				assert.Equal(t, 1, strings.Count(x.String(), " of 6 · "), x)
+			}
+			x.Sees("New TrafficPolicy")
+			at("Requests to which", "1 of 6 · Destinations")
+			x.Answer("esc: back", enter)
+			at("Which services?", "1 of 6 · Destinations")
+			x.Answer("esc: back", "zzz")
+			x.Sees("no match for zzz")
+			x.Types("\x7f\x7f\x7fratings.bookinfo.cluster-2" + space + enter)
+			at("Requests from", "2 of 6 · Callers")
+			x.Answer("esc: back", terminaltest.Esc)
+			at("Which services?  ", "1 of 6 · Destinations")
+			x.Answer("esc: back", enter)
+			at("Requests from which workloads?  ", "2 of 6 · Callers")
+			x.Answer("esc: back", enter)
+			at("Which requests?", "3 of 6 · Requests")
+			x.Answer("esc: back", enter)
+			at("What should happen", "4 of 6 · Actions")
+			x.Answer("esc: back", "timeout", space, enter)
+			at("How long", "4 of 6 · Actions")
+			x.Answer("esc: back", "soon", enter)
+			x.Answer("must be a duration", "\x157s", enter)
+			at("Name of the object?", "5 of 6 · Name")
+			x.Answer("esc: back", "it", enter)
+			at("What next?", "6 of 6 · Review")
+			x.Answer("esc: back", "change an answer", enter)
+			at("Which answer do you want", "6 of 6 · Review")
+			x.Answer("esc: back", "Actions · How long", enter)
+			at("How long", "4 of 6 · Actions")
+			x.Answer("(7s)", "8s", enter)
+			at("What next?", "6 of 6 · Review")
+			x.Answer("esc: back", enter)
+			x.Answer("To which file?", enter)
+			x.Ends(0)
+			manifest, err := os.ReadFile(filepath.Join(dir, "it.yaml"))
+			require.NoError(t, err)
+			assert.Contains(t, string(manifest), "requestTimeout: 8s")
+		})
+	}
+}
+
 // A dumb terminal, and a screen reader, get lines and numbers.
 func TestAWizardWithoutACursor(t *testing.T) {
 	t.Parallel()
@@ -165,10 +219,14 @@ func TestAWizardWithoutACursor(t *testing.T) {
 			x.AnswerLine("Number (empty for 3; esc and enter: back)", "1")
 			x.AnswerLine("May all workloads call each other?", "")
 			x.AnswerLine("Name of the object?", "joined")
-			x.AnswerLine("What next?", "4")
+			x.AnswerLine("What next?", "5")
 			x.Ends(0)
 			assert.Contains(t, x.String(), "Nothing was written.")
 			assert.NotContains(t, x.Raw(), "\x1b[", "nothing moves the cursor")
+			assert.Equal(t, []string{
+				"New VirtualMesh", "Step 1 of 6: Meshes.", "Step 3 of 6: Federation.", "Step 4 of 6: Access.", "Step 3 of 6: Federation.",
+				"Step 4 of 6: Access.", "Step 5 of 6: Name.", "Step 6 of 6: Review.",
+			}, regexp.MustCompile(`New \w+|Step \d of \d: \w+\.`).FindAllString(x.Raw(), -1))
 		})
 	}
 }

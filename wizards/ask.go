@@ -72,22 +72,17 @@ func (s *Session) askMatcher(prefix, what string, ofWorkloads bool) error {
 			return nil
 		}
 		s.Say("Choose at least one namespace, cluster or label.\n")
+		var lines []string
 		for _, l := range lists {
 			delete(s.Answers, l.flag)
+			lines = append(lines, s.question(l.flag, l.text, "").Line())
 		}
+		forget(s, lines...)
 	}
 }
 
-func askAccessPolicy(s *Session) error {
-	if err := s.askAction(); err != nil {
-		return err
-	}
-	if err := s.askCallers(); err != nil {
-		return err
-	}
-	if err := s.askDestinations(); err != nil {
-		return err
-	}
+// askAllowed asks which calls an AccessPolicy allows, or denies.
+func askAllowed(s *Session) error {
 	if err := s.input("allowed-methods", "Only with which HTTP methods? Such as GET,POST; empty means any.", "", true); err != nil {
 		return err
 	}
@@ -152,19 +147,23 @@ func (s *Session) askCallers() error {
 	return s.sayCallers()
 }
 
-func askVirtualMesh(s *Session) error {
-	if len(s.Catalog.Plan.Meshes) == 0 && !s.Form.isSet("meshes", s.Answers) {
+// askMeshes asks for the members of a VirtualMesh.
+func askMeshes(s *Session) error {
+	if s.Form.isSet("meshes", s.Answers) {
+		return nil
+	}
+	if len(s.Catalog.Plan.Meshes) == 0 {
 		return errors.New("no mesh was discovered; register clusters with `meshctl init`")
 	}
-	if !s.Form.isSet("meshes", s.Answers) {
-		unjoined, _ := s.Catalog.UnjoinedMeshes()
-		if s.Edits != nil {
-			unjoined = nil
-		}
-		if err := s.pick("mesh", "Which meshes do you want to join?", s.Catalog.meshOptions(), 1, unjoined...); err != nil {
-			return err
-		}
+	unjoined, _ := s.Catalog.UnjoinedMeshes()
+	if s.Edits != nil {
+		unjoined = nil
 	}
+	return s.pick("mesh", "Which meshes do you want to join?", s.Catalog.meshOptions(), 1, unjoined...)
+}
+
+// askTrust asks how the members of a VirtualMesh trust each other, and of an edit, whether to change it.
+func askTrust(s *Session) error {
 	if !s.Form.isSet("mtlsConfig", s.Answers) {
 		err := s.choose("trust", "How do they trust each other?", []Option{
 			{"", "as they do now: certificates are not changed"},
@@ -175,12 +174,11 @@ func askVirtualMesh(s *Session) error {
 			return err
 		}
 	}
-	if err := s.Edits.agreeOnTrust(s); err != nil {
-		return err
-	}
-	if err := s.askFederation(); err != nil {
-		return err
-	}
+	return s.Edits.agreeOnTrust(s)
+}
+
+// askGlobalAccess asks whether the workloads of a VirtualMesh may call each other.
+func askGlobalAccess(s *Session) error {
 	if s.Form.isSet("globalAccessPolicy", s.Answers) {
 		return nil
 	}
@@ -192,6 +190,7 @@ func askVirtualMesh(s *Session) error {
 	}, "")
 }
 
+// askFederation asks what of a VirtualMesh other meshes can reach.
 func (s *Session) askFederation() error {
 	if !s.has("?federation") && s.Form.isSet(s.Edits.within("federation", "federation.selectors"), s.Answers) {
 		return nil
@@ -235,15 +234,6 @@ func (s *Session) askFederationMode() error {
 		{string(networkingv1.FederationModeDeclared), "those that ServiceDependencies and policies of the mesh name (DECLARED)"},
 		{string(networkingv1.FederationModeAll), "all of them (ALL)"},
 	}, string(networkingv1.FederationModeDeclared))
-}
-
-func askTrafficPolicy(s *Session) error {
-	for _, ask := range []func() error{s.askDestinations, s.askSources, s.askRequests, s.askActions} {
-		if err := ask(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // askSources asks for the callers whose requests a TrafficPolicy changes.

@@ -59,6 +59,30 @@ type Clusters struct {
 	// Answers so far, by ManagementFlag and RegisterFlag. They remain if a
 	// question fails.
 	Answers Answers
+	// Title says what the questions make; empty if nobody is asked.
+	Title string
+	// Sections are the names of the parts of the questions, in their order.
+	Sections []string
+
+	heading *heading
+}
+
+// Step is that of a section.
+func (cs *Clusters) Step(section string) Step { return stepOf(cs.Sections, section, nil) }
+
+// Enter says to which section the questions belong that follow.
+func (cs *Clusters) Enter(section string) {
+	if h, ok := cs.Prompter.(*History); ok {
+		h.step = cs.Step(section)
+	}
+}
+
+// titled is the heading, which is one for all calls of Ask.
+func (cs *Clusters) titled() *heading {
+	if cs.heading == nil {
+		cs.heading = &heading{title: cs.Title}
+	}
+	return cs.heading
 }
 
 // Ask runs what asks, with which the user can go back until the answers are followed by deeds.
@@ -71,6 +95,7 @@ func (cs *Clusters) Ask(ask func() error) error {
 			maps.Copy(cs.Answers, answers)
 		}
 	})
+	history.heading = cs.titled()
 	cs.Prompter = history
 	defer func() { cs.Prompter = asks }()
 	return history.Run(ask)
@@ -94,6 +119,7 @@ func (cs *Clusters) usable() ([]*Context, error) {
 func (cs *Clusters) ReportProblems() {
 	for _, c := range cs.Contexts {
 		if c.Problem != "" {
+			cs.titled().say(cs.Prompter)
 			cs.Say(clean(fmt.Sprintf("Context %s is skipped: %s\n", c.Name, oneLine(c.Problem))))
 		}
 	}

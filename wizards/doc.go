@@ -8,6 +8,7 @@
 //
 //	session.go     one run of a wizard: the answers, and how they are asked for
 //	ask.go         the questions about each kind; moreasks.go: about the enterprise kinds; shift.go: about traffic shifts
+//	history.go     going back to questions that were answered; steps.go: titles, the sections of the questions, changing an answer
 //	earlier.go     the object that an edit begins from; begin.go: flags over it; changes.go: what differs; trust.go: members and trust
 //	finish.go      the end: show the manifest, then apply, save, edit or cancel
 //	form.go        flags to manifest and back; forms.go and moreforms.go: the flags of each kind

@@ -218,6 +218,9 @@ func (e *Earlier) complete(answers Answers) Answers {
 
 // Keeps names what stays as it is because no question is about it: "csrf, mirror"; empty if all can be asked for.
 func (e *Earlier) Keeps() string {
+	if e == nil {
+		return ""
+	}
 	var out []string
 	for _, given := range e.kept() {
 		path, _, _ := strings.Cut(given, "=")

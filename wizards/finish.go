@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"al.essio.dev/pkg/shellescape"
@@ -53,7 +54,7 @@ func (s *Session) Finish(canApply bool) (*Outcome, error) {
 		}
 		s.Show(append(out.Preview.Summary(), Line{}))
 		before, undo := out.Object, s.keep()
-		again, err := s.decide(out, string(data), canApply)
+		again, err := s.decide(out, string(data), canApply, len(edits) > 0)
 		switch {
 		case errors.Is(err, ErrBack) && len(edits) > 0:
 			edits[len(edits)-1]()
@@ -66,11 +67,19 @@ func (s *Session) Finish(canApply bool) (*Outcome, error) {
 	}
 }
 
-// decide asks until something is decided; again is true after an edit.
-func (s *Session) decide(out *Outcome, manifest string, canApply bool) (again bool, err error) {
+// decide asks until something is decided; again is true after an edit. Edited says that there was one before.
+func (s *Session) decide(out *Outcome, manifest string, canApply, edited bool) (again bool, err error) {
 	options := []Option{
 		{"save", "save it to a file"}, {"full", "show every change in the clusters"},
 		{"edit", "edit it"}, {"cancel", "cancel"},
+	}
+	history, _ := s.Prompter.(*History)
+	if history != nil && history.changeable() {
+		text := "change an answer"
+		if edited {
+			text += " (what you edited in the manifest is lost)"
+		}
+		options = slices.Insert(options, 2, Option{"change", text})
 	}
 	if canApply {
 		options = append([]Option{{"apply", "apply it to the management cluster"}}, options...)
@@ -106,6 +115,12 @@ func (s *Session) decide(out *Outcome, manifest string, canApply bool) (again bo
 			s.Say(clean(out.Preview.Full()) + "\n")
 			preset = choice
 			continue
+		case "change":
+			if err = history.Change(); errors.Is(err, ErrBack) {
+				preset = choice
+				continue
+			}
+			return false, err
 		case "edit":
 			return s.editManifest(out, manifest)
 		}

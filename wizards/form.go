@@ -58,7 +58,8 @@ type Form struct {
 	Fields []Field
 
 	requires []requirement
-	ask      func(*Session) error
+	// sections of the questions, in their order.
+	sections []section
 }
 
 // Field finds the field of a flag; nil if the form has no such flag.

@@ -31,7 +31,10 @@ func destinationFields(part string) []Field {
 
 // TrafficPolicy is the form of TrafficPolicies.
 func TrafficPolicy() *Form {
-	f := &Form{Kind: snapshot.TrafficPolicy, ask: askTrafficPolicy, requires: []requirement{
+	f := &Form{Kind: snapshot.TrafficPolicy, sections: []section{
+		{"Destinations", (*Session).askDestinations}, {"Callers", (*Session).askSources},
+		{"Requests", (*Session).askRequests}, {"Actions", (*Session).askActions},
+	}, requires: []requirement{
 		{"destinationSelector", "--all-destinations, --destination, --destination-namespaces, --destination-clusters or --destination-labels"},
 		{"policy", "what to do with the requests: --shift, --timeout, --retries, --delay, --abort, --mirror, --outlier-errors, --rate-limit, --csrf, --tls-mode, a header or CORS flag, or --field policy.…=…"},
 	}}
@@ -77,7 +80,10 @@ func TrafficPolicy() *Form {
 
 // AccessPolicy is the form of AccessPolicies.
 func AccessPolicy() *Form {
-	f := &Form{Kind: snapshot.AccessPolicy, ask: askAccessPolicy, requires: []requirement{
+	f := &Form{Kind: snapshot.AccessPolicy, sections: []section{
+		{"Action", (*Session).askAction}, {"Callers", (*Session).askCallers},
+		{"Destinations", (*Session).askDestinations}, {"Requests", askAllowed},
+	}, requires: []requirement{
 		{"sourceSelector", "--all-sources, --source-account, --source-namespaces or --source-clusters"},
 		{"destinationSelector", "--all-destinations, --destination, --destination-namespaces, --destination-clusters or --destination-labels"},
 	}}
@@ -122,7 +128,9 @@ func lower(words ...string) codec {
 
 // VirtualMesh is the form of VirtualMeshes.
 func VirtualMesh() *Form {
-	f := &Form{Kind: snapshot.VirtualMesh, ask: askVirtualMesh, requires: []requirement{
+	f := &Form{Kind: snapshot.VirtualMesh, sections: []section{
+		{"Meshes", askMeshes}, {"Trust", askTrust}, {"Federation", (*Session).askFederation}, {"Access", askGlobalAccess},
+	}, requires: []requirement{
 		{"meshes", "--mesh, for each mesh to join"},
 	}}
 	add := func(flag, path, usage string, c codec) {

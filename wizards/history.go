@@ -20,8 +20,14 @@ type History struct {
 	asked []asked
 	// before has the answers that were taken away, by question.
 	before map[string][]string
+	// kept has the answers to the questions after one that is changed, by question, in their order.
+	kept map[string][][]string
 	// silent until the next question: what is said on the way to it was said before.
 	silent bool
+	// step that the questions belong to.
+	step Step
+	// heading may be nil.
+	heading *heading
 }
 
 // asked is a question that was answered.
@@ -29,6 +35,21 @@ type asked struct {
 	line    string
 	answers []string
 	restore func()
+	step    Step
+	// text is the question with its answer.
+	text string
+	// anew as Question has it.
+	anew bool
+}
+
+// way is how a question is asked.
+type way struct {
+	// ask has the answers of before as default; nil if there are none.
+	ask func(before []string) ([]string, error)
+	// fits says why answers of before cannot be given any more.
+	fits func(answers []string) error
+	// shown is how answers are shown.
+	shown func(answers []string) string
 }
 
 // NewHistory goes back on a Prompter. Keep returns what restores the answers that there are at its
@@ -41,6 +62,10 @@ func NewHistory(p Prompter, keep func() (restore func())) *History {
 func (h *History) Run(ask func() error) error {
 	for {
 		err := ask()
+		if to := (*jump)(nil); errors.As(err, &to) {
+			h.goTo(to.to)
+			continue
+		}
 		if !errors.Is(err, ErrBack) {
 			return err
 		}
@@ -59,82 +84,132 @@ func (h *History) Run(ask func() error) error {
 	}
 }
 
-// ask asks a question, with the answer that was taken away; nil if there is none.
-func (h *History) ask(q *Question, ask func(before []string) ([]string, error)) error {
-	h.silent = false
+// ask asks a question, with the answer that was taken away, unless one was kept for it.
+func (h *History) ask(q *Question, way *way) ([]string, error) {
 	line := q.Line()
 	restore := func() {}
 	if h.keep != nil {
 		restore = h.keep()
 	}
-	q.Back = true
-	answers, err := ask(h.before[line])
+	q.Back, q.Step = true, h.step
+	var err error
+	answers, kept := h.takeKept(q, line, way)
+	if !kept {
+		h.silent = false
+		h.heading.say(h.Prompter)
+		answers, err = way.ask(h.before[line])
+	}
+	now := asked{line, answers, restore, h.step, "", q.Anew}
+	if err == nil {
+		now.text = firstSentence(q.Text) + " " + way.shown(answers)
+	}
 	// A question that is asked until the answer is right is one question.
 	again := len(h.asked) > 0 && h.asked[len(h.asked)-1].line == line
 	switch {
 	case errors.Is(err, ErrBack) && again:
 		h.asked = h.asked[:len(h.asked)-1]
 	case err == nil && again:
-		h.asked[len(h.asked)-1].answers = answers
+		now.restore = h.asked[len(h.asked)-1].restore
+		h.asked[len(h.asked)-1] = now
 	case err == nil:
-		h.asked = append(h.asked, asked{line, answers, restore})
+		h.asked = append(h.asked, now)
 	}
-	return err
+	return answers, err
+}
+
+// has reports whether a value is among options.
+func has(options []Option, value string) bool {
+	return slices.ContainsFunc(options, func(o Option) bool { return o.Value == value })
 }
 
 // Select is part of Prompter.
-func (h *History) Select(q Question, options []Option, preset string) (answer string, err error) {
-	err = h.ask(&q, func(before []string) ([]string, error) {
-		if len(before) > 0 && slices.ContainsFunc(options, func(o Option) bool { return o.Value == before[0] }) {
-			preset = before[0]
-		}
-		answer, err = h.Prompter.Select(q, options, preset)
-		return []string{answer}, err
+func (h *History) Select(q Question, options []Option, preset string) (string, error) {
+	answers, err := h.ask(&q, &way{
+		ask: func(before []string) ([]string, error) {
+			if len(before) > 0 && has(options, before[0]) {
+				preset = before[0]
+			}
+			answer, err := h.Prompter.Select(q, options, preset)
+			return []string{answer}, err
+		},
+		fits: func(answers []string) error {
+			if !has(options, answers[0]) {
+				return errNoOption
+			}
+			return nil
+		},
+		shown: func(answers []string) string {
+			i := slices.IndexFunc(options, func(o Option) bool { return o.Value == answers[0] })
+			if i < 0 {
+				return answers[0]
+			}
+			return options[i].Label()
+		},
 	})
-	return answer, err
+	if err != nil {
+		return "", err
+	}
+	return answers[0], nil
 }
 
 // MultiSelect is part of Prompter.
-func (h *History) MultiSelect(q Question, options []Option, preset []string) (answers []string, err error) {
-	err = h.ask(&q, func(before []string) ([]string, error) {
-		if before != nil {
-			preset = before
-		}
-		answers, err = h.Prompter.MultiSelect(q, options, preset)
-		return append([]string{}, answers...), err
+func (h *History) MultiSelect(q Question, options []Option, preset []string) ([]string, error) {
+	return h.ask(&q, &way{
+		ask: func(before []string) ([]string, error) {
+			if before != nil {
+				preset = before
+			}
+			answers, err := h.Prompter.MultiSelect(q, options, preset)
+			return append([]string{}, answers...), err
+		},
+		fits: func(answers []string) error {
+			if slices.ContainsFunc(answers, func(one string) bool { return !has(options, one) }) {
+				return errNoOption
+			}
+			return nil
+		},
+		shown: shownAs,
 	})
-	return answers, err
 }
 
 // nothing is typed where an empty line means the answer given before.
 const nothing = "-"
 
 // Input is part of Prompter.
-func (h *History) Input(q Question, preset string, check func(string) error) (answer string, err error) {
-	err = h.ask(&q, func(before []string) ([]string, error) {
-		none := preset == "" && len(before) > 0 && before[0] != ""
-		if len(before) > 0 {
-			preset = before[0]
-		}
-		if none {
-			q.Text += " (" + nothing + " for none)"
-		}
-		meant := func(text string) string {
-			if none && text == nothing {
-				return ""
+func (h *History) Input(q Question, preset string, check func(string) error) (string, error) {
+	answers, err := h.ask(&q, &way{
+		ask: func(before []string) ([]string, error) {
+			none := preset == "" && len(before) > 0 && before[0] != ""
+			if len(before) > 0 {
+				preset = before[0]
 			}
-			return text
-		}
-		answer, err = h.Prompter.Input(q, preset, func(text string) error { return check(meant(text)) })
-		answer = meant(answer)
-		return []string{answer}, err
+			if none {
+				q.Text += " (" + nothing + " for none)"
+			}
+			meant := func(text string) string {
+				if none && text == nothing {
+					return ""
+				}
+				return text
+			}
+			answer, err := h.Prompter.Input(q, preset, func(text string) error { return check(meant(text)) })
+			return []string{meant(answer)}, err
+		},
+		fits: func(answers []string) error { return check(answers[0]) },
+		shown: func(answers []string) string {
+			return shownAs(slices.DeleteFunc(slices.Clone(answers), func(s string) bool { return s == "" }))
+		},
 	})
-	return answer, err
+	if err != nil {
+		return "", err
+	}
+	return answers[0], nil
 }
 
 // Say is part of Prompter.
 func (h *History) Say(text string) {
 	if !h.silent {
+		h.heading.say(h.Prompter)
 		h.Prompter.Say(text)
 	}
 }
@@ -142,6 +217,7 @@ func (h *History) Say(text string) {
 // Show is part of Prompter.
 func (h *History) Show(lines []Line) {
 	if !h.silent {
+		h.heading.say(h.Prompter)
 		h.Prompter.Show(lines)
 	}
 }

@@ -6,18 +6,12 @@ import (
 	"slices"
 )
 
-// askVirtualDestination asks for the name of a VirtualDestination, who sees it, and what stands behind it.
-func askVirtualDestination(s *Session) error {
+// askHost asks for the name and port by which a VirtualDestination is called.
+func askHost(s *Session) error {
 	if err := s.input("hostname", "By which name is it called?", "", false); err != nil {
 		return err
 	}
-	if err := s.input("port", "By which port?", "", false); err != nil {
-		return err
-	}
-	if err := askWhereVisible(s); err != nil {
-		return err
-	}
-	return askBehind(s)
+	return s.input("port", "By which port?", "", false)
 }
 
 func askWhereVisible(s *Session) error {
@@ -102,16 +96,8 @@ func askOrdered(s *Session) error {
 	return nil
 }
 
-// askServiceDependency asks who calls what.
-func askServiceDependency(s *Session) error {
-	if err := s.askSources(); err != nil {
-		return err
-	}
-	return s.askDestinations()
-}
-
-// askAccessLogRecord asks whose requests are logged, which, and with what.
-func askAccessLogRecord(s *Session) error {
+// askLogged asks whose requests are logged.
+func askLogged(s *Session) error {
 	if s.has("?workloads") || !s.Form.isSet("workloadSelectors", s.Answers) {
 		choice, err := s.askChoice("workloads", "spec.workloadSelectors", "Requests to and from which workloads?", []Option{
 			{"all", "all of them"},
@@ -126,16 +112,15 @@ func askAccessLogRecord(s *Session) error {
 			return err
 		}
 	}
-	if err := s.sayCallers(); err != nil {
-		return err
+	return s.sayCallers()
+}
+
+// askFilter asks which requests are logged.
+func askFilter(s *Session) error {
+	if s.Form.isSet("filters", s.Answers) {
+		return nil
 	}
-	if !s.Form.isSet("filters", s.Answers) {
-		if err := s.input("filter", "Only which requests? Such as status>=500 or header.x-team=books; empty means all.", "", true); err != nil {
-			return err
-		}
-	}
-	return inputs([3]string{"request-header", "Which request headers to log, too? Empty means none.", ""},
-		[3]string{"response-header", "Which response headers to log, too? Empty means none.", ""})(s)
+	return s.input("filter", "Only which requests? Such as status>=500 or header.x-team=books; empty means all.", "", true)
 }
 
 // selectorParts are the parts that select, as TrafficPolicies call them, with their names in other kinds.

@@ -9,7 +9,10 @@ import (
 
 // VirtualDestination is the form of VirtualDestinations.
 func VirtualDestination() *Form {
-	f := &Form{Kind: snapshot.VirtualDestination, ask: askVirtualDestination, requires: []requirement{
+	f := &Form{Kind: snapshot.VirtualDestination, sections: []section{
+		{"Name and port", askHost},
+		{"Callers", askWhereVisible}, {"Services", askBehind},
+	}, requires: []requirement{
 		{"hostname", "--hostname"},
 		{"port", "--port"},
 		{"virtualMesh|meshList", "where it is visible: --virtual-mesh or --mesh"},
@@ -50,7 +53,9 @@ func formatBacking(v any) (string, bool) {
 
 // ServiceDependency is the form of ServiceDependencies.
 func ServiceDependency() *Form {
-	f := &Form{Kind: snapshot.ServiceDependency, ask: askServiceDependency, requires: []requirement{
+	f := &Form{Kind: snapshot.ServiceDependency, sections: []section{
+		{"Callers", (*Session).askSources}, {"Destinations", (*Session).askDestinations},
+	}, requires: []requirement{
 		{"sourceSelectors", "--all-sources, --source-namespaces, --source-clusters or --source-labels"},
 		{"destinationSelectors", "--all-destinations, --destination, --destination-namespaces, --destination-clusters or --destination-labels"},
 	}}
@@ -62,7 +67,11 @@ func ServiceDependency() *Form {
 
 // AccessLogRecord is the form of AccessLogRecords.
 func AccessLogRecord() *Form {
-	f := &Form{Kind: snapshot.AccessLogRecord, ask: askAccessLogRecord, requires: []requirement{
+	f := &Form{Kind: snapshot.AccessLogRecord, sections: []section{
+		{"Workloads", askLogged}, {"Requests", askFilter},
+		{"Headers", inputs([3]string{"request-header", "Which request headers to log, too? Empty means none.", ""},
+			[3]string{"response-header", "Which response headers to log, too? Empty means none.", ""})},
+	}, requires: []requirement{
 		{"workloadSelectors", "--all-workloads, --workload-namespaces, --workload-clusters or --workload-labels"},
 	}}
 	f.Fields = append(f.Fields, Field{Flag: "all-workloads", Unless: "workloadSelectors", Usage: "log requests of all workloads", codec: boolean()})

@@ -19,6 +19,8 @@ type Plain struct {
 	out   io.Writer
 	lines chan line
 	next  chan struct{}
+	// said is the sentence on the step of the last question.
+	said string
 }
 
 type line struct {
@@ -131,6 +133,20 @@ func (p *Plain) Say(text string) { _, _ = fmt.Fprint(p.out, text) }
 // Show is part of Prompter.
 func (p *Plain) Show(lines []Line) { p.Say(Text(lines)) }
 
+// Title is part of Prompter.
+func (p *Plain) Title(text string) {
+	p.said = ""
+	p.Say("\n" + text + "\n")
+}
+
+// sayStep says where the question is, once for each section.
+func (p *Plain) sayStep(q Question) {
+	if sentence := q.Step.Sentence(); sentence != "" && sentence != p.said {
+		p.said = sentence
+		p.Say("\n" + sentence + "\n")
+	}
+}
+
 func (p *Plain) list(q Question, options []Option) {
 	p.Say(q.Line() + "\n")
 	for i, o := range options {
@@ -144,6 +160,7 @@ func (p *Plain) Select(q Question, options []Option, preset string) (string, err
 		return "", fmt.Errorf("%s: there are no options", q.Line())
 	}
 	at := max(slices.IndexFunc(options, func(o Option) bool { return o.Value == preset }), 0)
+	p.sayStep(q)
 	p.list(q, options)
 	for {
 		p.Say("Number" + hint(q, strconv.Itoa(at+1)) + ": ")
@@ -178,6 +195,7 @@ func (p *Plain) MultiSelect(q Question, options []Option, preset []string) ([]st
 	if defaults != "" {
 		empty = defaults + ", 0 for none"
 	}
+	p.sayStep(q)
 	p.list(q, options)
 	for {
 		p.Say("Numbers, separated by commas" + hint(q, empty) + ": ")
@@ -225,6 +243,7 @@ func parseNumbers(text string, n int) (selected map[int]bool, bad string) {
 
 // Input is part of Prompter.
 func (p *Plain) Input(q Question, preset string, check func(string) error) (string, error) {
+	p.sayStep(q)
 	for {
 		p.Say(q.Line() + hint(q, clean(preset)) + ": ")
 		text, err := p.read(q)

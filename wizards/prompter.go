@@ -21,6 +21,8 @@ type Prompter interface {
 	Say(text string)
 	// Show is Say for lines that may be painted.
 	Show(lines []Line)
+	// Title says what the questions after it make, in one line.
+	Title(text string)
 }
 
 // ErrInterrupted means that the user pressed ctrl-c.
@@ -36,6 +38,10 @@ type Question struct {
 	Help string
 	// Back: esc goes back to the question before.
 	Back bool
+	// Anew: it agrees to what was just shown, so that an answer of before does not stand for it.
+	Anew bool
+	// Step that it belongs to.
+	Step Step
 }
 
 // Line is the question with its field.

@@ -14,8 +14,8 @@ import (
 // chosenScopes is the answer to what a Role lets write.
 const chosenScopes = "?scopes"
 
-// askRole asks what a Role lets write, and for each kind, how far.
-func askRole(s *Session) error {
+// askScopes asks what a Role lets write.
+func askScopes(s *Session) error {
 	set := slices.ContainsFunc(scopesOfRole(), func(k scopeOf) bool { return s.Form.isSet(k.part, s.Answers) })
 	if !s.has(chosenScopes) && s.Edits == nil && set {
 		return nil
@@ -44,6 +44,11 @@ func askRole(s *Session) error {
 		}
 		s.Say("Choose at least one: a Role without a scope allows nothing.\n")
 	}
+	return nil
+}
+
+// askReach asks for each kind that a Role lets write, how far.
+func askReach(s *Session) error {
 	for _, k := range scopesOfRole() {
 		if !slices.Contains(s.Answers[chosenScopes], k.part) {
 			continue
@@ -121,23 +126,21 @@ func plain(values []string) []Option {
 	return out
 }
 
-// askRoleBinding asks which Role is given, and to whom.
-func askRoleBinding(s *Session) error {
-	if !s.has("role") {
-		var options []Option
-		for _, r := range s.Catalog.Input.Management.Roles {
-			if r.Namespace == s.Catalog.Input.Management.Namespace {
-				options = append(options, Option{Value: r.Namespace + "/" + r.Name})
-			}
-		}
-		if len(options)+len(s.Edits.values("role")) == 0 {
-			return errors.New("there is no Role to give; make one with `meshctl create role`")
-		}
-		if err := s.choose("role", "Which Role?", options, ""); err != nil {
-			return err
+// askWhichRole asks which Role is given.
+func askWhichRole(s *Session) error {
+	if s.has("role") {
+		return nil
+	}
+	var options []Option
+	for _, r := range s.Catalog.Input.Management.Roles {
+		if r.Namespace == s.Catalog.Input.Management.Namespace {
+			options = append(options, Option{Value: r.Namespace + "/" + r.Name})
 		}
 	}
-	return askSubjects(s)
+	if len(options)+len(s.Edits.values("role")) == 0 {
+		return errors.New("there is no Role to give; make one with `meshctl create role`")
+	}
+	return s.choose("role", "Which Role?", options, "")
 }
 
 // askSubjects asks for one subject after the other.

@@ -36,7 +36,7 @@ func scopesOfRole() []scopeOf {
 
 // Role is the form of Roles: one scope for each kind. Roles with several are edited as manifests.
 func Role() *Form {
-	f := &Form{Kind: snapshot.Role, ask: askRole}
+	f := &Form{Kind: snapshot.Role, sections: []section{{"Kinds", askScopes}, {"Scopes", askReach}}}
 	var parts []string
 	for _, s := range scopesOfRole() {
 		parts = append(parts, s.part)
@@ -237,7 +237,7 @@ func single(v any) (string, bool) {
 // RoleBinding is the form of RoleBindings.
 func RoleBinding() *Form {
 	return &Form{
-		Kind: snapshot.RoleBinding, ask: askRoleBinding,
+		Kind: snapshot.RoleBinding, sections: []section{{"Role", askWhichRole}, {"Subjects", askSubjects}},
 		requires: []requirement{{"roleRef", "--role"}, {"subjects", "--subject, for each one who gets it"}},
 		Fields: []Field{
 			{Flag: "role", Path: "roleRef", Usage: "Role that is given, by its name or as namespace/name", codec: one("role", parseObject, formatObject)},

@@ -36,6 +36,8 @@ type Session struct {
 	Edits *Earlier
 	// File to propose to save to; NAME.yaml if empty.
 	File string
+	// Within is the step of the wizard that this one is a part of; nil if it stands alone.
+	Within *Step
 }
 
 // Ask asks for what is missing, and then what follows; nil if nothing does. With esc,
@@ -43,22 +45,22 @@ type Session struct {
 func (s *Session) Ask(then func() error) error {
 	asks := s.Prompter
 	history := NewHistory(asks, s.keep)
-	history.Leave = s.Leave
+	history.Leave, history.heading = s.Leave, &heading{title: s.Title()}
 	s.Prompter = history
 	defer func() { s.Prompter = asks }()
+	if keeps := s.Edits.Keeps(); keeps != "" {
+		s.Say(clean(fmt.Sprintf("Stays as it is, because no question is about it: %s.\n", keeps)))
+	}
+	sections := sectionsOf(s, then)
+	names := namesOf(sections)
 	return history.Run(func() error {
-		if s.Name != "" { // one that is taken is not said after all questions
-			if err := s.askName(); err != nil {
+		for _, one := range sections {
+			history.step = stepOf(names, one.name, s.Within)
+			if err := one.ask(s); err != nil {
 				return err
 			}
 		}
-		if err := s.Form.ask(s); err != nil {
-			return err
-		}
-		if err := s.askName(); err != nil || then == nil {
-			return err
-		}
-		return then()
+		return nil
 	})
 }
 

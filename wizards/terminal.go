@@ -23,9 +23,9 @@ type Terminal struct {
 	out terminal.FileWriter
 }
 
-// setTemplates makes survey show an error without its preamble, because the
-// messages are complete sentences, and the keys and the field that an answer sets in dim lines: below a
-// list, and above a line to type. The templates are settings of the whole process.
+// setTemplates makes survey show an error without its preamble, because the messages are complete sentences; until
+// it is answered, the step of a question above it; and the keys and the field that an answer sets in dim lines: below
+// a list, and above a line to type. The templates are settings of the whole process.
 var setTemplates = sync.OnceFunc(func() {
 	survey.ErrorTemplate = "{{color .Icon.Format}}{{.Icon.Text}} {{.Error.Error}}{{color \"reset\"}}\n"
 	const footer = `{{color "black+h"}}{{` + footerField + `}}{{color "reset"}}{{"\n"}}`
@@ -39,12 +39,20 @@ var setTemplates = sync.OnceFunc(func() {
 		*template = before + rest[:end] +
 			`{{- if not .PageEntries}}  no match for{{.FilterMessage}}{{"\n"}}{{end}}{{- ` + footer[2:] + rest[end:]
 	}
-	survey.InputQuestionTemplate = `{{- if not .ShowAnswer}}` + footer + "{{end}}" + survey.InputQuestionTemplate
+	const step = `{{- if and (not .ShowAnswer) ` + stepField + `}}{{color "cyan"}}{{` + stepField + `}}{{color "reset"}}{{"\n"}}{{end}}`
+	for _, template := range []*string{&survey.SelectQuestionTemplate, &survey.MultiSelectQuestionTemplate} {
+		const question = `{{- if .ShowHelp }}`
+		*template = strings.Replace(*template, question, step+question, 1) // after what it defines
+	}
+	survey.InputQuestionTemplate = step + `{{- if not .ShowAnswer}}` + footer + "{{end}}" + survey.InputQuestionTemplate
 })
 
 // footerField has the footer, in a template. It is there for the key that makes a prompt suggest
 // answers, which none of these does.
 const footerField = ".Config.SuggestInput"
+
+// stepField has the step, in a template. It is an icon that no template of the library shows.
+const stepField = ".Config.Icons.HelpInput.Text"
 
 // NewTerminal asks on a terminal until ctx ends.
 func NewTerminal(ctx context.Context, in terminal.FileReader, out terminal.FileWriter) *Terminal {
@@ -60,10 +68,11 @@ func (t *Terminal) ask(q Question, p survey.Prompt, answer, back any, options ..
 	var config survey.PromptConfig
 	configure := func(o *survey.AskOptions) error {
 		o.PromptConfig.SuggestInput = t.footer(q, p)
+		o.PromptConfig.Icons.HelpInput.Text = clean(q.Step.Line(t.columns() - 1))
 		config = o.PromptConfig
 		return nil
 	}
-	options = append(options, survey.WithStdio(t.in, t.out, t.out), survey.WithPageSize(t.page()), configure)
+	options = append(options, survey.WithStdio(t.in, t.out, t.out), survey.WithPageSize(t.page(q, p)), configure)
 	t.in.back, t.in.escaped = q.Back, false
 	err := survey.AskOne(p, answer, options...)
 	switch {
@@ -83,23 +92,56 @@ func (t *Terminal) ask(q Question, p survey.Prompt, answer, back any, options ..
 	return err
 }
 
-// The number of options shown at a time, and the lines around them.
-const maxLines, minLines, otherLines = 12, 3, 5
+// The number of options shown at a time.
+const maxOptions, minOptions = 12, 2
 
-func (t *Terminal) page() int {
+// beside are the lines that are neither the question nor its options: the keys, the cursor, and what a filter takes.
+const beside = 3
+
+// page is how many options there is room for.
+func (t *Terminal) page(q Question, p survey.Prompt) int {
 	_, height, err := term.GetSize(int(t.out.Fd()))
 	if err != nil || height <= 0 {
-		return maxLines
+		return maxOptions
 	}
-	return min(max(height-otherLines, minLines), maxLines)
+	const mark = 2 // "? ", and what is before an option
+	room := height - beside - t.lines(mark, q.Text)
+	for _, one := range []string{q.Step.Name, q.Field} {
+		if one != "" {
+			room--
+		}
+	}
+	highest := 1
+	switch list := p.(type) {
+	case *survey.Select:
+		for _, option := range list.Options {
+			highest = max(highest, t.lines(mark, option))
+		}
+	case *survey.MultiSelect:
+		for _, option := range list.Options {
+			highest = max(highest, t.lines(mark+len(" [ ] "), option))
+		}
+	}
+	return min(max(room/highest, minOptions), maxOptions)
+}
+
+// lines is how many lines a text takes after other columns.
+func (t *Terminal) lines(columns int, text string) int {
+	return 1 + (columns+utf8.RuneCountInString(text)-1)/t.columns()
+}
+
+// columns is the width of the terminal.
+func (t *Terminal) columns() int {
+	width, _, err := term.GetSize(int(t.out.Fd()))
+	if err != nil || width <= 0 {
+		return usualWidth
+	}
+	return width
 }
 
 // footer are the keys of a prompt, as many as fit, and the field that its answer sets.
 func (t *Terminal) footer(q Question, p survey.Prompt) string {
-	width, _, err := term.GetSize(int(t.out.Fd()))
-	if err != nil || width <= 0 {
-		width = usualWidth
-	}
+	width := t.columns()
 	var keys []string
 	if q.Back {
 		keys = append(keys, "esc: back")
@@ -193,6 +235,15 @@ func (t *Terminal) Edit(text string) (string, error) { return runEditor(text, t.
 
 // Say is part of Prompter.
 func (t *Terminal) Say(text string) { _, _ = fmt.Fprint(t.out, text) }
+
+// Title is part of Prompter.
+func (t *Terminal) Title(text string) {
+	painted, _, _ := core.RunTemplate(titleTemplate, text)
+	t.Say("\n" + painted + "\n")
+}
+
+// titleTemplate paints a title, unless the environment forbids colours.
+const titleTemplate = `{{color "default+hb"}}{{.}}{{color "reset"}}`
 
 // lineTemplate paints a line, unless the environment forbids colours.
 const lineTemplate = `{{color .Colour}}{{.Text}}{{color "reset"}}`

@@ -108,7 +108,7 @@ func (e *Earlier) agreeOnTrust(s *Session) error {
 		return err
 	}
 	s.Show(append(said, effects...))
-	answer, err := s.Select(Question{Text: "Change who trusts whom?", Field: "spec.mtlsConfig"}, []Option{
+	answer, err := s.Select(Question{Text: "Change who trusts whom?", Field: "spec.mtlsConfig", Anew: true}, []Option{
 		{"no", "no, keep members and trust as they are"}, {"yes", "yes"},
 	}, "no")
 	if err != nil {

@@ -60,7 +60,10 @@ func (o *RegisterOptions) askAll(ctx context.Context, answers wizards.Answers) e
 	if o.Prompter == nil {
 		o.Prompter = o.Flags.Prompter(ctx, o.Streams)
 	}
-	clusters := &wizards.Clusters{Prompter: o.Prompter, Contexts: contexts, Answers: answers}
+	clusters := &wizards.Clusters{
+		Prompter: o.Prompter, Contexts: contexts, Answers: answers,
+		Title: "Register a cluster", Sections: []string{managementSection, clusterSection, registerSection},
+	}
 	clusters.ReportProblems()
 	name, remoteContext, mgmtContext := o.Name, o.RemoteContext, o.context
 	err = clusters.Ask(func() error {
@@ -78,11 +81,19 @@ func (o *RegisterOptions) askAll(ctx context.Context, answers wizards.Answers) e
 	return err
 }
 
+// The sections of the questions.
+const (
+	managementSection = "Management cluster"
+	clusterSection    = "Cluster"
+	registerSection   = "Registration"
+)
+
 // other is the answer that another cluster than that of the flags is to be registered.
 const other = "?other"
 
 // askCluster asks for the cluster and its name, beside those of the flags, and whether to register it.
 func (o *RegisterOptions) askCluster(ctx context.Context, clusters *wizards.Clusters, name, remoteContext string) error {
+	clusters.Enter(managementSection)
 	management, err := o.askManagement(ctx, clusters)
 	if err != nil {
 		return err
@@ -91,6 +102,7 @@ func (o *RegisterOptions) askCluster(ctx context.Context, clusters *wizards.Clus
 	if err != nil {
 		return err
 	}
+	clusters.Enter(clusterSection)
 	for {
 		if _, chosen := clusters.Answers[other]; chosen {
 			name, remoteContext = "", ""
@@ -112,6 +124,7 @@ func (o *RegisterOptions) askCluster(ctx context.Context, clusters *wizards.Clus
 			clusters.Answers[other] = []string{"true"}
 			continue
 		case "":
+			clusters.Enter(registerSection)
 			return o.agree(clusters, management)
 		}
 	}

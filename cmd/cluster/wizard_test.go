@@ -36,6 +36,7 @@ func TestRegisterWizard(t *testing.T) {
 	}
 
 	err := ask(wizardtest.New(t).
+		Says("Register a cluster\n").
 		Says("Context typo is skipped: the cluster (context \"typo\", https://127.0.0.1:").
 		GoesBack("Which cluster is the management cluster?").
 		Says("This is the first question; ctrl-c cancels.").

@@ -52,6 +52,8 @@ type Options struct {
 	Asks bool
 	// Leave: esc at the first question ends Run with wizards.ErrBack.
 	Leave bool
+	// Within is the step of the wizard that the questions are a part of; nil if they stand alone.
+	Within *wizards.Step
 	// Finding is cmdutil.ErrFindings after a Run whose object is not in force as a whole.
 	Finding error
 	command string

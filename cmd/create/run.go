@@ -83,7 +83,7 @@ func (o *Options) Run(ctx context.Context, in *snapshot.Input) ([]string, error)
 	}
 	s := &wizards.Session{
 		Prompter: o.Prompter, Form: o.Form, Catalog: catalog, Checker: o.Checker,
-		Namespace: o.Namespace, Name: o.Name, Answers: o.Answers, Leave: o.Leave,
+		Namespace: o.Namespace, Name: o.Name, Answers: o.Answers, Leave: o.Leave, Within: o.Within,
 	}
 	out, err := o.outcome(s)
 	o.Name, o.Namespace, o.Answers = s.Name, s.Namespace, s.Answers

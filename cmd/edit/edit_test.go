@@ -82,6 +82,7 @@ func (e *enter) Input(q wizards.Question, preset string, check func(string) erro
 func (e *enter) Edit(text string) (string, error) { return text, nil }
 func (e *enter) Say(string)                       {}
 func (e *enter) Show([]wizards.Line)              {}
+func (e *enter) Title(string)                     {}
 
 // specOf is the spec of a manifest.
 func specOf(t *testing.T, manifest []byte) any {

@@ -132,9 +132,6 @@ func (o *Options) session(in *snapshot.Input, doc *document, edited *wizards.Ear
 		Prompter: o.Prompter, Form: o.Form, Catalog: catalog, Checker: o.Checker,
 		Namespace: o.Namespace, Name: o.Name, Answers: answers, Edits: edited,
 	}
-	if keeps := edited.Keeps(); keeps != "" && o.Asks && !o.Decided() {
-		o.Say("Stays as it is, because no question is about it: %s.\n", cmdutil.Clean(keeps))
-	}
 	return s, nil
 }
 

@@ -83,6 +83,7 @@ func (r *run) virtualMesh(ctx context.Context, in *snapshot.Input, catalog *wiza
 	}
 	var changed bool
 	err := r.clusters.Ask(func() (err error) {
+		r.clusters.Enter(virtualMeshSection)
 		yes := given
 		if !yes {
 			yes, err = r.clusters.Confirm("Join meshes into a VirtualMesh?")
@@ -91,15 +92,15 @@ func (r *run) virtualMesh(ctx context.Context, in *snapshot.Input, catalog *wiza
 			return err
 		}
 		r.saved.VirtualMesh = p
-		changed, err = r.create(ctx, in, p)
+		changed, err = r.create(ctx, in, p, virtualMeshSection)
 		return err
 	})
 	return changed, err
 }
 
 // create asks for and creates one object.
-func (r *run) create(ctx context.Context, in *snapshot.Input, p *objectAnswers) (bool, error) {
-	o, err := r.createOptions(p)
+func (r *run) create(ctx context.Context, in *snapshot.Input, p *objectAnswers, section string) (bool, error) {
+	o, err := r.createOptions(p, section)
 	if err != nil {
 		return false, err
 	}
@@ -119,6 +120,7 @@ func (r *run) policy(ctx context.Context, in *snapshot.Input) error {
 		return nil
 	}
 	return r.clusters.Ask(func() error {
+		r.clusters.Enter(policySection)
 		if p == nil {
 			kind, err := r.askKind(in.Management)
 			if err != nil || kind == "" {
@@ -126,7 +128,7 @@ func (r *run) policy(ctx context.Context, in *snapshot.Input) error {
 			}
 			r.saved.Policy = &objectAnswers{Kind: kind, Answers: wizards.Answers{}}
 		}
-		_, err := r.create(ctx, in, r.saved.Policy)
+		_, err := r.create(ctx, in, r.saved.Policy, policySection)
 		return err
 	})
 }

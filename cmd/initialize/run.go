@@ -111,18 +111,24 @@ func (r *run) askAndApply(ctx context.Context) error {
 		r.Prompter = r.Flags.Prompter(ctx, r.Streams)
 	}
 	r.clusters = &wizards.Clusters{Prompter: cmp.Or[wizards.Prompter](r.Prompter, wizards.NewPlain(ctx, r.Streams.In, r.Streams.Err)), Contexts: contexts, Answers: r.saved.Clusters}
+	if r.asks {
+		r.clusters.Title = "Set up meshctl"
+	}
+	r.clusters.Sections = r.sections()
 	r.clusters.ReportProblems()
 	if r.MgmtContext != "" {
 		r.saved.Clusters[wizards.ManagementFlag] = []string{r.MgmtContext}
 	}
 	var members []registration.Options
 	err = r.clusters.Ask(func() (err error) {
+		r.clusters.Enter(managementSection)
 		if r.mgmt, err = r.clusters.Management(); err != nil {
 			return err
 		}
 		if r.config, err = r.factory.Config(r.Kubeconfig, r.mgmt.Name); err != nil {
 			return fmt.Errorf("management cluster: %w", err)
 		}
+		r.clusters.Enter(clustersSection)
 		members, err = r.askMembers(ctx)
 		return err
 	})
@@ -140,14 +146,35 @@ func (r *run) askAndApply(ctx context.Context) error {
 	return r.join(ctx)
 }
 
+// The sections of the questions.
+const (
+	managementSection  = "Management cluster"
+	clustersSection    = "Clusters"
+	virtualMeshSection = "VirtualMesh"
+	policySection      = "First policy"
+)
+
+// sections are those that the flags do not leave out.
+func (r *run) sections() []string {
+	out := []string{managementSection, clustersSection}
+	if !r.NoVirtualMesh {
+		out = append(out, virtualMeshSection)
+	}
+	if !r.NoPolicy {
+		out = append(out, policySection)
+	}
+	return out
+}
+
 // createOptions are those of the `meshctl create` that creates the object.
-func (r *run) createOptions(p *objectAnswers) (*create.Options, error) {
+func (r *run) createOptions(p *objectAnswers, section string) (*create.Options, error) {
 	form := wizards.FormOf(p.Kind)
 	if form == nil {
 		return nil, fmt.Errorf("%q is not a kind that meshctl can create", p.Kind)
 	}
+	within := r.clusters.Step(section)
 	return &create.Options{
-		Streams: r.Streams, Now: r.Now, Prompter: r.Prompter, Form: form,
+		Within: &within, Streams: r.Streams, Now: r.Now, Prompter: r.Prompter, Form: form,
 		Name: p.Name, Namespace: r.MgmtNamespace, Answers: p.Answers,
 		Kube: cmdutil.KubeFlags{Kubeconfig: r.Kubeconfig, Context: r.mgmt.Name}, MgmtNamespace: r.MgmtNamespace,
 		Apply: r.Apply, DryRun: r.DryRun, Flags: r.Flags, Factory: r.factory, Asks: r.asks, Leave: true,

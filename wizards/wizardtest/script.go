@@ -15,6 +15,7 @@ type Script struct {
 	t     testing.TB
 	steps []step
 	said  strings.Builder
+	where Steps
 }
 
 type step struct {
@@ -108,6 +109,9 @@ func (s *Script) next(kinds []string, q wizards.Question) step {
 		s.steps = s.steps[1:]
 	}
 	s.said.Reset()
+	if err := s.where.Asked(q); err != nil {
+		s.t.Fatal(err)
+	}
 	if len(s.steps) == 0 {
 		s.t.Fatalf("unexpected question: %s", line)
 	}
@@ -115,6 +119,9 @@ func (s *Script) next(kinds []string, q wizards.Question) step {
 	s.steps = s.steps[1:]
 	if now.kind == "back" && !q.Back {
 		s.t.Fatalf("no way back from %q", line)
+	}
+	if now.kind == "back" || strings.Contains(line, "Which answer do you want to change?") || slices.Equal(now.answers, []string{"other"}) {
+		s.where.Back()
 	}
 	if !strings.Contains(line, now.question) || !slices.Contains(append(kinds, "interrupt", "back"), now.kind) {
 		s.t.Fatalf("expected %s %q, got %s %q", now.kind, now.question, kinds[0], line)
@@ -188,7 +195,7 @@ func (s *Script) Input(q wizards.Question, preset string, check func(string) err
 // Edit is part of wizards.Prompter.
 func (s *Script) Edit(text string) (string, error) {
 	s.t.Helper()
-	now := s.next([]string{"edit"}, wizards.Question{Text: text})
+	now := s.next([]string{"edit"}, wizards.Question{Text: text, Step: s.where.last[0]})
 	return now.answers[0], now.err
 }
 
@@ -197,3 +204,9 @@ func (s *Script) Say(text string) { s.said.WriteString(text) }
 
 // Show is part of wizards.Prompter.
 func (s *Script) Show(lines []wizards.Line) { s.Say(wizards.Text(lines)) }
+
+// Title is part of wizards.Prompter.
+func (s *Script) Title(text string) {
+	s.where.Title(text)
+	s.Say(text + "\n")
+}
