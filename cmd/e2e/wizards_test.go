@@ -99,10 +99,11 @@ func (w *environment) asksOnlyForTheRest() {
 	x.Ends(0)
 	for _, want := range []string{
 		"already manages 2 clusters", "Already registered: cluster-2 (context cluster-2)",
-		"Already joined: VirtualMesh gloo-mesh/virtual-mesh has 2 meshes", "meshctl serve --context cluster-1",
+		"Already joined: VirtualMesh gloo-mesh/virtual-mesh has 2 meshes", "meshctl check --context cluster-1",
 	} {
 		assert.Contains(w.t, x.Raw(), want)
 	}
+	assert.NotContains(w.t, x.Raw(), "meshctl serve", "one leads")
 	assert.NotContains(w.t, x.Raw(), "\x1b[", "no escape sequences")
 }
 

@@ -8,12 +8,16 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/cmd/cluster"
@@ -21,6 +25,7 @@ import (
 	"github.com/meshctl/meshctl/cmd/create"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	registered "github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/wizards/wizardtest"
 )
 
@@ -156,6 +161,7 @@ func (w *fixture) interrupted() string {
 	t.Helper()
 	t.Log("ctrl-c in the middle, before anything is written")
 	_, stderr, err := w.init(wizardtest.New(t).
+		Says("Set up meshctl\n").
 		Says("Context typo is skipped: the cluster").
 		Picks("management cluster?", "kind-cluster-1").
 		PicksAll("Which clusters do you want to register?", "kind-cluster-1").
@@ -179,6 +185,7 @@ func (w *fixture) interrupted() string {
 		GoesBack("Join meshes into a VirtualMesh?").
 		Says("This is the first question; ctrl-c cancels.").
 		Picks("Join meshes into a VirtualMesh?", "yes").
+		Says("New VirtualMesh\n").
 		GoesBack("Which meshes do you want to join?").
 		Presets("Join meshes into a VirtualMesh?", "yes").
 		PicksAll("Which meshes do you want to join?", "gloo-mesh/istiod-istio-system-cluster-1", "gloo-mesh/istiod-istio-system-cluster-2").
@@ -244,6 +251,7 @@ func TestInit(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, stderr, "Already joined: VirtualMesh gloo-mesh/virtual-mesh has 2 meshes")
 
+	w.nextSteps()
 	w.looksItself()
 
 	t.Log("by flags: nothing new, but for the policy")
@@ -257,6 +265,35 @@ func TestInit(t *testing.T) {
 	assert.Contains(t, stderr, "already registered; nothing changed")
 	assert.Contains(t, stderr, "TrafficPolicy gloo-mesh/reviews-traffic created.")
 	w.commandsAgain(stderr)
+}
+
+// nextSteps has no serve among the next steps while one leads, and has it again when that one is gone.
+func (w *fixture) nextSteps() {
+	w.t.Helper()
+	w.t.Log("a management plane runs, and then its Lease runs out")
+	client, err := clientset.NewForConfig(w.configs["kind-cluster-1"])
+	require.NoError(w.t, err)
+	holder, renewed, seconds := "serve-1", metav1.NewMicroTime(time.Now()), int32(3600)
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: registered.LeaseName},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &renewed, LeaseDurationSeconds: &seconds},
+	}
+	leases := client.CoordinationV1().Leases("gloo-mesh")
+	lease, err = leases.Create(w.t.Context(), lease, metav1.CreateOptions{})
+	require.NoError(w.t, err)
+	said := func() string {
+		w.t.Helper()
+		_, stderr, err := w.init(wizardtest.New(w.t).Picks("management cluster?", "kind-cluster-1").Picks("Create a first policy?", ""))
+		require.NoError(w.t, err)
+		_, next, _ := strings.Cut(stderr, "Next steps:\n\n")
+		return next
+	}
+	assert.Regexp(w.t, `^  meshctl check --context kind-cluster-1 .*\n  meshctl describe destination`, said())
+	renewed = metav1.NewMicroTime(time.Now().Add(-2 * time.Hour))
+	lease.Spec.RenewTime = &renewed
+	_, err = leases.Update(w.t.Context(), lease, metav1.UpdateOptions{})
+	require.NoError(w.t, err)
+	assert.Regexp(w.t, `^  meshctl serve --context kind-cluster-1 .*\n  meshctl describe destination`, said())
 }
 
 // looksItself previews before serve has ever run: create looks into the clusters itself.

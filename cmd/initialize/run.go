@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -85,7 +86,7 @@ func initRun(ctx context.Context, opts *Options) error {
 		}
 		return interview.ExitError(err)
 	}
-	r.printNextSteps()
+	r.printNextSteps(ctx)
 	return r.finding
 }
 
@@ -182,8 +183,24 @@ func (r *run) createOptions(p *objectAnswers, section string) (*create.Options, 
 	}, nil
 }
 
+// serveWait bounds the look for a serve that leads.
+const serveWait = 5 * time.Second
+
+// served reports whether a management plane runs, by its Lease.
+func (r *run) served(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, serveWait)
+	defer cancel()
+	read, err := r.management().Serving()
+	if err != nil {
+		return false
+	}
+	serving, err := read(ctx)
+	leads, _ := serving.At(r.Now())
+	return err == nil && leads
+}
+
 // printNextSteps prints the equivalent commands, and which commands come next.
-func (r *run) printNextSteps() {
+func (r *run) printNextSteps(ctx context.Context) {
 	if len(r.commands) > 0 {
 		r.say("")
 		r.say("Equivalent commands:")
@@ -202,8 +219,12 @@ func (r *run) printNextSteps() {
 	if r.Kubeconfig != "" {
 		where = append([]string{"--kubeconfig", r.Kubeconfig}, where...)
 	}
+	first := [2]string{"serve", "run the management plane, which applies the policies"}
+	if r.served(ctx) {
+		first = [2]string{"check", "show whether anything is wrong; a management plane runs"}
+	}
 	for _, next := range [][2]string{
-		{"serve", "run the management plane, which applies the policies"},
+		first,
 		{"describe destination", "show what applies to each service"},
 		{"create trafficpolicy", "create another policy"},
 	} {
