@@ -227,6 +227,7 @@ func TestAWizardWithoutACursor(t *testing.T) {
 				"New VirtualMesh", "Step 1 of 6: Meshes.", "Step 3 of 6: Federation.", "Step 4 of 6: Access.", "Step 3 of 6: Federation.",
 				"Step 4 of 6: Access.", "Step 5 of 6: Name.", "Step 6 of 6: Review.",
 			}, regexp.MustCompile(`New \w+|Step \d of \d: \w+\.`).FindAllString(x.Raw(), -1))
+			assert.Regexp(t, `Step 6 of 6: Review\.\s+apiVersion: `, x.Raw(), "the manifest belongs to it")
 		})
 	}
 }

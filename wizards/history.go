@@ -206,10 +206,19 @@ func (h *History) Input(q Question, preset string, check func(string) error) (st
 	return answers[0], nil
 }
 
+// beforeSaying says the title and, to who has no step at each question, the step: what is said belongs to it, as the
+// manifest belongs to the review.
+func (h *History) beforeSaying() {
+	h.heading.say(h.Prompter)
+	if plain, ok := h.Prompter.(*Plain); ok {
+		plain.sayStep(h.step)
+	}
+}
+
 // Say is part of Prompter.
 func (h *History) Say(text string) {
 	if !h.silent {
-		h.heading.say(h.Prompter)
+		h.beforeSaying()
 		h.Prompter.Say(text)
 	}
 }
@@ -217,7 +226,7 @@ func (h *History) Say(text string) {
 // Show is part of Prompter.
 func (h *History) Show(lines []Line) {
 	if !h.silent {
-		h.heading.say(h.Prompter)
+		h.beforeSaying()
 		h.Prompter.Show(lines)
 	}
 }

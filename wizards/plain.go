@@ -139,9 +139,9 @@ func (p *Plain) Title(text string) {
 	p.Say("\n" + text + "\n")
 }
 
-// sayStep says where the question is, once for each section.
-func (p *Plain) sayStep(q Question) {
-	if sentence := q.Step.Sentence(); sentence != "" && sentence != p.said {
+// sayStep says where the user is, once for each section.
+func (p *Plain) sayStep(step Step) {
+	if sentence := step.Sentence(); sentence != "" && sentence != p.said {
 		p.said = sentence
 		p.Say("\n" + sentence + "\n")
 	}
@@ -160,7 +160,7 @@ func (p *Plain) Select(q Question, options []Option, preset string) (string, err
 		return "", fmt.Errorf("%s: there are no options", q.Line())
 	}
 	at := max(slices.IndexFunc(options, func(o Option) bool { return o.Value == preset }), 0)
-	p.sayStep(q)
+	p.sayStep(q.Step)
 	p.list(q, options)
 	for {
 		p.Say("Number" + hint(q, strconv.Itoa(at+1)) + ": ")
@@ -195,7 +195,7 @@ func (p *Plain) MultiSelect(q Question, options []Option, preset []string) ([]st
 	if defaults != "" {
 		empty = defaults + ", 0 for none"
 	}
-	p.sayStep(q)
+	p.sayStep(q.Step)
 	p.list(q, options)
 	for {
 		p.Say("Numbers, separated by commas" + hint(q, empty) + ": ")
@@ -243,7 +243,7 @@ func parseNumbers(text string, n int) (selected map[int]bool, bad string) {
 
 // Input is part of Prompter.
 func (p *Plain) Input(q Question, preset string, check func(string) error) (string, error) {
-	p.sayStep(q)
+	p.sayStep(q.Step)
 	for {
 		p.Say(q.Line() + hint(q, clean(preset)) + ": ")
 		text, err := p.read(q)

@@ -152,7 +152,7 @@ const (
 	managementSection  = "Management cluster"
 	clustersSection    = "Clusters"
 	virtualMeshSection = "VirtualMesh"
-	policySection      = "First policy"
+	policySection      = "Policy"
 )
 
 // sections are those that the flags do not leave out.
