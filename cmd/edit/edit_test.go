@@ -314,6 +314,30 @@ func TestMembersAndTrust(t *testing.T) {
 	assert.Contains(t, stderr, "This changes which meshes trust each other:\n  - "+second+" leaves\n")
 }
 
+// TestAnAgreementIsNotKept: who changes an answer agrees anew to what then changes in who trusts whom, and to nothing else.
+func TestAnAgreementIsNotKept(t *testing.T) {
+	t.Parallel()
+	const one, other = "gloo-mesh/istiod-istio-system-cluster-1", "gloo-mesh/istiod-istio-system-cluster-2"
+	script := wizardtest.New(t).
+		Says("Edit VirtualMesh gloo-mesh/virtual-mesh\n").
+		PicksAll("Which meshes do you want to join?", one).
+		Picks("How do they trust each other?", "").
+		Picks("Change who trusts whom?", "yes").
+		Presets("Which services should be reachable", "all").
+		Presets("May all workloads call each other?", "ENABLED").
+		Picks("What next?", "change").
+		Picks("Which answer do you want to change?", "0").
+		PicksAll("Which meshes do you want to join?", other).
+		Says("How do they trust each other? as they do now: certificates are not changed (as before)\n").
+		Says("  - "+one+" leaves").
+		Picks("Change who trusts whom?", "no").
+		Says("May all workloads call each other? no, only what an AccessPolicy allows (ENABLED) (as before)\n").
+		Says("Nothing changes in the object.").
+		Presets("What next?", "cancel")
+	_, stderr, err := run(t, script, "vm", "virtual-mesh", "--dir", bookinfo)
+	require.NoError(t, err, stderr)
+}
+
 // TestInterrupted: ctrl-c leaves nothing but the answers so far.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
