@@ -14,7 +14,8 @@ import (
 
 	"github.com/meshctl/meshctl/certs/identity"
 	"github.com/meshctl/meshctl/certs/pki"
-	"github.com/meshctl/meshctl/engine/registration/registrationtest"
+	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -64,7 +65,9 @@ func (w *world) write(data map[string][]byte) {
 // register makes a KubernetesCluster.
 func (w *world) register(name, uid, secret string) {
 	w.t.Helper()
-	config := registrationtest.APIServer(w.t)
+	config := sandboxtest.APIServer(w.t)
+	_, err := registration.InstallCRDs(w.t.Context(), config)
+	require.NoError(w.t, err)
 	client, err := dynamic.NewForConfig(config)
 	require.NoError(w.t, err)
 	kc := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"secretName": secret}}}
