@@ -42,6 +42,8 @@ type fakeServer struct {
 	stores func(method, path string, o map[string]any)
 	// slow is how long a write takes longer.
 	slow atomic.Int64
+	// late is how long the events of watches take longer.
+	late time.Duration
 }
 
 const (
@@ -163,7 +165,12 @@ func kindOf(path string) string {
 func (s *fakeServer) send(path, event string, o map[string]any) {
 	line, _ := json.Marshal(map[string]any{"type": event, "object": o})
 	for _, w := range s.watches[kindOf(path)] {
-		_, _ = w.Write(append(line, '\n')) // one that has ended takes nothing
+		deliver := func() { _, _ = w.Write(append(line, '\n')) } // one that has ended takes nothing
+		if s.late > 0 {
+			time.AfterFunc(s.late, deliver)
+		} else {
+			deliver()
+		}
 	}
 }
 

@@ -9,7 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/mirror"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // TestMemoryOfAGreatFleet bounds what the sink holds beside the Output itself:
@@ -28,14 +30,14 @@ func TestMemoryOfAGreatFleet(t *testing.T) {
 	objects := 0
 	for _, c := range s.clusters {
 		c.mu.Lock()
-		m := mirror.New(func(int64) {})
+		conn := new(mirror.Link).NewConnection(nil, new(kube.Client), c.name, snapshot.Plane{})
 		for of := range c.items {
 			// What comes off the wire shares no strings with what is wanted.
 			of.Name, of.Namespace = string([]byte(of.Name)), string([]byte(of.Namespace))
-			m.Written(of, mirror.Object{Version: 1})
+			conn.Written(nil, of, mirror.Object{Version: 1})
 			objects++
 		}
-		c.remote.now.Conn = &mirror.Connection{Mirror: m}
+		c.remote.now.Conn = conn
 		c.mu.Unlock()
 	}
 	require.Equal(t, 245_000, objects)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/mirror"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -18,10 +19,10 @@ func TestForgedManagementPlanesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}).shared
 	r := newReports(s, "west")
-	conn := &mirror.Connection{Mirror: mirror.New(func(int64) {})}
+	conn := new(mirror.Link).NewConnection(nil, new(kube.Client), "west", snapshot.Plane{})
 	for n := range 1000 {
 		of := mirror.ID{Kind: snapshot.VirtualService, Namespace: "tenant", Name: fmt.Sprintf("forged-%d", n)}
-		conn.Written(of, mirror.Object{Version: 1, Other: snapshot.Plane{Namespace: "gloo-mesh", ID: fmt.Sprintf("p%04d", n)}})
+		conn.Written(nil, of, mirror.Object{Version: 1, Other: snapshot.Plane{Namespace: "gloo-mesh", ID: fmt.Sprintf("p%04d", n)}})
 		r.observePlanes(conn)
 	}
 	assert.Contains(t, r.whole[ofPlanes].What, "the management plane p0000 (in a namespace gloo-mesh), the management plane p0001")

@@ -58,6 +58,9 @@ func (p *pass) run() {
 		began := time.Now()
 		r := perform(c.ctx, writer, c.shared, i.id, c.name, d.step)
 		r.took = time.Since(began)
+		if r.class == fine && (d.step.verb == writeObject || d.step.verb == writeStatus) {
+			conn.Written(c, i.id, r.live)
+		}
 		c.mu.Lock()
 		p.record(conn, d.step, r)
 		c.unlock()
@@ -164,7 +167,7 @@ func (p *pass) record(conn *mirror.Connection, s step, r response) {
 	switch r.class {
 	case fine:
 		p.answered(conn)
-		p.wrote(conn, s, r)
+		p.wrote(s, r)
 	case conflict:
 		c.tracker.requestAnswered(i)
 		i.history.conflicted(s.version, time.Now())
@@ -236,7 +239,7 @@ func (p *pass) unanswered(conn *mirror.Connection, s step, err error) {
 }
 
 // wrote enters a request that was done.
-func (p *pass) wrote(conn *mirror.Connection, s step, r response) {
+func (p *pass) wrote(s step, r response) {
 	c, i := p.cluster, p.item
 	now := time.Now()
 	h := &i.history
@@ -247,9 +250,6 @@ func (p *pass) wrote(conn *mirror.Connection, s step, r response) {
 	h.effort = h.effort.spend(r.took, now)
 	if h.refusal != nil && s.verb == h.refusal.verb {
 		h.refusal = nil
-	}
-	if s.verb != deleteObject {
-		conn.Written(i.id, r.live)
 	}
 	same := r.live.Version == s.version
 	switch {

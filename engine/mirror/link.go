@@ -212,6 +212,19 @@ func (c *Connection) Enter(kind snapshot.Kind, o *Observed, deleted bool) {
 	}
 }
 
+// Written handles the response to a write of a listener. The others are told of it here: the event of the watch that follows says
+// nothing new.
+func (c *Connection) Written(by Listener, of ID, o Object) {
+	if !c.written(of, o) {
+		return
+	}
+	c.link.tell(func(to Listener) {
+		if to != by {
+			to.Changed(c, []ID{of})
+		}
+	})
+}
+
 // Replace handles a complete list.
 func (c *Connection) Replace(kind snapshot.Kind, objects []*Observed, resourceVersion string) {
 	list := make(map[ID]Object, len(objects))

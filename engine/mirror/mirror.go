@@ -146,14 +146,17 @@ func (m *Mirror) event(of ID, l Object, deleted bool) bool {
 	return true
 }
 
-// Written handles the response to a write. If the watch has delivered newer events,
-// it is ignored: the object may be deleted again.
-func (m *Mirror) Written(of ID, l Object) {
+// written handles the response to a write; false if it contains nothing new. If the watch has
+// delivered newer events, it is ignored: the object may be deleted again.
+func (m *Mirror) written(of ID, l Object) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if l.Version > m.seen[of.Kind] {
-		m.put(of, l)
+	known, exists := m.objects[of]
+	if l.Version <= m.seen[of.Kind] || exists && known.Version == l.Version {
+		return false
 	}
+	m.put(of, l)
+	return true
 }
 
 // replace handles a complete list. It returns the ids that changed, and whether the kind was complete before.

@@ -209,14 +209,14 @@ func (w *world) differenceOfMirrors() string {
 	for of, o := range directly.Conn.All() {
 		objects[of] = o
 	}
-	count := 0
 	for of, o := range through.Conn.All() {
-		if count++; !equality.Semantic.DeepEqual(objects[of], o) {
+		if !equality.Semantic.DeepEqual(objects[of], o) {
 			return fmt.Sprintf("%v is %+v instead of %+v", of, o, objects[of])
 		}
+		delete(objects, of)
 	}
-	if count != len(objects) {
-		return fmt.Sprintf("%d objects in the mirror instead of %d", count, len(objects))
+	for of, o := range objects {
+		return fmt.Sprintf("%v is not in the mirror: %+v", of, o)
 	}
 	for _, kind := range snapshot.Kinds(snapshot.ManagedSide, snapshot.Write) {
 		if a, b := through.Conn.State(kind), directly.Conn.State(kind); a != b {
