@@ -98,16 +98,26 @@ func (r *Remote) run(ctx context.Context) {
 	r.link.Begin()
 	pulse := newPulse(r.conn, r.settings.probeInterval, r.settings.probeTimeout)
 	defer pulse.stop()
-	for {
-		switch pulse.wait(ctx, nil, nil) {
-		case ended:
-			return
-		case answered:
-			r.link.Resume(r.conn)
-		}
-		if pulse.lost() {
-			r.link.Lose(pulse.err)
-		}
+	for pulse.wait(ctx, nil, nil) != ended {
+		r.probed(pulse)
+	}
+}
+
+// probed takes over what a probe has shown. What is known of the agent says more: why it does not answer, and that what it has is not
+// compared yet.
+func (r *Remote) probed(p *pulse) {
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	r.mu.Lock()
+	now := r.next
+	r.mu.Unlock()
+	switch {
+	case p.lost() && now.Sync != snapshot.Synced && !now.Reading:
+		r.link.Lose(errors.New(now.Reason))
+	case p.lost():
+		r.link.Lose(p.err)
+	case p.failures == 0 && now.Sync == snapshot.Synced:
+		r.link.Resume(r.conn)
 	}
 }
 

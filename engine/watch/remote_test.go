@@ -1,0 +1,63 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meshctl/meshctl/engine/api/scheme"
+	"github.com/meshctl/meshctl/engine/snapshot"
+)
+
+// roundTripper is a transport.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestWhyAnAgentIsAwayIsSaidUntilItIsBack: probes fail while there is no agent, and the answer to one from before may come late. Neither
+// hides why the agent is away, nor says that the cluster can be written to.
+func TestWhyAnAgentIsAwayIsSaidUntilItIsBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var answers atomic.Bool
+		var probes atomic.Int64
+		transport := roundTripper(func(*http.Request) (*http.Response, error) {
+			probes.Add(1)
+			if answers.Load() {
+				return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("ok"))}, nil
+			}
+			return nil, errors.New("the agent of west has no connection")
+		})
+		r, err := newRemote(&snapshot.Cluster{Name: "west"}, sessionSettings{
+			scheme: scheme.New(), plane: snapshot.Plane{Namespace: "gloo-mesh"}, probeInterval: 10 * time.Second, probeTimeout: time.Second,
+		}, transport, slog.New(slog.DiscardHandler), func() {})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go r.run(ctx)
+		after := func(d time.Duration) error {
+			before := probes.Load()
+			time.Sleep(d)
+			synctest.Wait()
+			require.Greater(t, probes.Load(), before+1)
+			return r.link.State().Err
+		}
+		require.EqualError(t, after(time.Minute), noAgent)
+
+		r.Begin(1).Lost("its agent has no connection: it broke")
+		assert.EqualError(t, r.link.State().Err, "its agent has no connection: it broke")
+		assert.EqualError(t, after(time.Minute), "its agent has no connection: it broke")
+		answers.Store(true)
+		assert.EqualError(t, after(time.Minute), "its agent has no connection: it broke")
+	})
+}
