@@ -12,7 +12,9 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
+	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/proc"
 )
@@ -38,6 +40,9 @@ type Options struct {
 	// Report is called with what tests did that they must not, and Note with why a server had to end that no test has harmed; both
 	// from any goroutine.
 	Report, Note func(string)
+	// PauseAfter is how long nobody has a server until its processes are paused: an API server and its etcd need 2 to 3 % of a core each
+	// while they do nothing. Never if zero.
+	PauseAfter time.Duration
 }
 
 type phase int
@@ -60,6 +65,9 @@ type server struct {
 	prepared string
 	// holder is the last test that had it.
 	holder string
+	// freed is how often it became free. paused: its processes are.
+	freed  int
+	paused bool
 }
 
 func (s *server) dir() string { return filepath.Dir(s.cluster.Kubeconfig()) }
@@ -129,7 +137,7 @@ func (p *Pool) take(ctx context.Context, w Wish) (*server, error) {
 		if s == nil {
 			return p.start(ctx, w)
 		}
-		left, err := s.cluster.Changes(ctx, s.recording)
+		left, err := p.changes(ctx, s)
 		foreign := local.Foreign(left)
 		if err == nil && len(left) > 0 && len(foreign) == 0 {
 			left, err = nil, s.cluster.Restore(ctx, s.recording)
@@ -144,6 +152,46 @@ func (p *Pool) take(ctx context.Context, w Wish) (*server, error) {
 		}
 		if err := p.drop(s); err != nil {
 			return nil, err
+		}
+	}
+}
+
+// changes is what differs from the recording in a server that was free.
+func (p *Pool) changes(ctx context.Context, s *server) ([]string, error) {
+	if s.paused {
+		s.paused = false
+		if err := s.resume(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s.cluster.Changes(ctx, s.recording)
+}
+
+// resume has the processes go on, and returns when the API server is ready.
+func (s *server) resume(ctx context.Context) error {
+	for _, process := range s.processes {
+		if err := process.Resume(); err != nil {
+			return fmt.Errorf("cluster %s: %w", s.cluster.Name(), err)
+		}
+	}
+	client, err := s.cluster.Client()
+	if err != nil {
+		return err
+	}
+	return kube.Until(ctx, fmt.Sprintf("cluster %s: waiting for its API server to go on", s.cluster.Name()), client.Ready)
+}
+
+// pause pauses a server that nobody has had since it became free for the nth time.
+func (p *Pool) pause(s *server, nth int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.phase != free || s.freed != nth {
+		return
+	}
+	s.paused = true
+	for _, process := range slices.Backward(s.processes) { // the API server first
+		if err := process.Pause(); err != nil {
+			p.options.Note(fmt.Sprintf("after %s: %v", s.holder, err))
 		}
 	}
 }
@@ -216,7 +264,13 @@ func (p *Pool) restore(s *server) {
 		}
 		return
 	}
-	p.set(func() { s.phase = free })
+	p.set(func() {
+		s.phase = free
+		s.freed++
+		if nth := s.freed; p.options.PauseAfter > 0 {
+			time.AfterFunc(p.options.PauseAfter, func() { p.pause(s, nth) })
+		}
+	})
 }
 
 // unharmed returns an error unless the processes are those that were started.

@@ -2,9 +2,14 @@ package pool_test
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -31,13 +36,22 @@ type served struct {
 
 func newPool(t *testing.T) *served {
 	t.Helper()
+	return newPoolWith(t, 0)
+}
+
+// newPoolWith is a pool that pauses API servers which nobody has for a time.
+func newPoolWith(t *testing.T, pauseAfter time.Duration) *served {
+	t.Helper()
 	binary, err := helper.Build(t.Context(), helper.Progress{Report: func(message string) { t.Log(message) }})
 	require.NoError(t, err)
 	guard, err := proc.NewGuard()
 	require.NoError(t, err)
 	t.Cleanup(guard.Close)
 	p := &served{address: filepath.Join(t.TempDir(), "socket"), reports: make(chan string, 100)}
-	p.Pool = pool.New(pool.Options{Dir: t.TempDir(), Helper: binary, Guard: guard, Report: func(message string) { p.reports <- message }, Note: func(message string) { t.Log(message) }})
+	p.Pool = pool.New(pool.Options{
+		Dir: t.TempDir(), Helper: binary, Guard: guard, PauseAfter: pauseAfter,
+		Report: func(message string) { p.reports <- message }, Note: func(message string) { t.Log(message) },
+	})
 	listener, err := net.Listen("unix", p.address)
 	require.NoError(t, err)
 	done := make(chan error, 1)
@@ -241,6 +255,39 @@ func TestPreparedAPIServers(t *testing.T) {
 		assert.False(t, third.Prepared, other)
 		third.Return()
 	}
+	assert.Empty(t, p.reports)
+}
+
+// TestIdleAPIServersArePaused: one that nobody has stands still, and serves whoever gets it next.
+func TestIdleAPIServersArePaused(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("the state of a process is read in /proc")
+	}
+	p := newPoolWith(t, time.Millisecond)
+	paused := func(c *local.Cluster) (all, none bool) {
+		all, none = true, true
+		for _, process := range c.Processes() {
+			status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", process.PID))
+			require.NoError(t, err)
+			stopped := strings.Contains(string(status), "State:\tT")
+			all, none = all && stopped, none && !stopped
+		}
+		return all, none
+	}
+	for range 3 {
+		loan, cluster, clients := borrow(t, p.address, "one")
+		_, none := paused(cluster)
+		assert.True(t, none)
+		_, err := clients.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		loan.Return()
+		waittest.Until(t, "it is paused", func() bool { all, _ := paused(cluster); return all })
+	}
+	_, cluster, _ := borrow(t, p.address, "another")
+	require.NoError(t, p.Clear())
+	_, none := paused(cluster)
+	assert.True(t, none)
 	assert.Empty(t, p.reports)
 }
 

@@ -148,6 +148,22 @@ func (p Process) Kill(ctx context.Context) error {
 	return nil
 }
 
+// Pause stops the process and its group where they are, until Resume.
+func (p Process) Pause() error { return p.signal("pausing", pauseGroup) }
+
+// Resume has the process and its group go on.
+func (p Process) Resume() error { return p.signal("resuming", resumeGroup) }
+
+func (p Process) signal(doing string, group func(pid int) error) error {
+	if !p.Alive() {
+		return fmt.Errorf("%s: %s process %d: %w", p.Name, doing, p.PID, os.ErrProcessDone)
+	}
+	if err := group(p.PID); err != nil {
+		return fmt.Errorf("%s: %s process %d: %w", p.Name, doing, p.PID, err)
+	}
+	return nil
+}
+
 // Tail returns the last lines of the process's log, for error messages; it is
 // empty when there is no log.
 func (p Process) Tail(lines int) string {

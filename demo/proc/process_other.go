@@ -8,4 +8,8 @@ func ownSession(*exec.Cmd) error { return ErrUnsupported }
 
 func killGroup(int) error { return ErrUnsupported }
 
+func pauseGroup(int) error { return ErrUnsupported }
+
+func resumeGroup(int) error { return ErrUnsupported }
+
 func startOf(int) (string, error) { return "", ErrUnsupported }

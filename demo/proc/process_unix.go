@@ -27,6 +27,10 @@ func killGroup(pid int) error {
 	return err
 }
 
+func pauseGroup(pid int) error { return syscall.Kill(-pid, syscall.SIGSTOP) }
+
+func resumeGroup(pid int) error { return syscall.Kill(-pid, syscall.SIGCONT) }
+
 // startOf returns the start time of a process; a zombie counts as gone.
 func startOf(pid int) (string, error) {
 	if _, err := os.Stat("/proc/self/stat"); err == nil {

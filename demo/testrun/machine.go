@@ -70,7 +70,10 @@ func startMachine(ctx context.Context, name shard.Name) (m *machine, err error) 
 	if err := m.guard.Remove(m.dir); err != nil {
 		return nil, err
 	}
-	m.pool = pool.New(pool.Options{Dir: filepath.Join(m.dir, "servers"), Helper: binary, Guard: m.guard, Report: m.report, Note: func(said string) { fmt.Println("another API server takes the place of one", said) }})
+	m.pool = pool.New(pool.Options{
+		Dir: filepath.Join(m.dir, "servers"), Helper: binary, Guard: m.guard, PauseAfter: 5 * time.Second,
+		Report: m.report, Note: func(said string) { fmt.Println("another API server takes the place of one", said) },
+	})
 	if m.listener, err = net.Listen("unix", m.socket()); err != nil {
 		return nil, fmt.Errorf("pool of API servers: %w", err)
 	}

@@ -157,7 +157,7 @@ var alone = []string{"./cmd/e2e/wire"}
 
 // slow are the packages that take longest. They begin first, so that none of them is left alone at the end.
 var slow = []string{
-	"./engine/serve", "./engine/apply", "./engine/registration", "./cmd", "./engine", "./certs/agent", "./cmd/e2e", "./cmd/cluster", "./cmd/check",
+	"./engine/serve", "./engine/apply", "./engine/relay/relaytest", "./engine/registration", "./cmd", "./engine", "./certs/agent", "./cmd/e2e", "./cmd/cluster", "./cmd/check",
 }
 
 var quick = []batch{
