@@ -162,8 +162,7 @@ func agentGivesBack(t *testing.T, management, remote *rest.Config, name string) 
 // there, and on demand a Deployment; and a deregistration lets it finish before it goes.
 func TestAgent(t *testing.T) {
 	t.Parallel()
-	management, remote := pair(t)
-	installTranslatedTypes(t, remote)
+	management, remote := translatedPair(t)
 	id := planeID(t, management, "gloo-mesh")
 	name := registration.AgentName(id)
 	sandboxtest.Apply(t, remote, []byte(anIstio))

@@ -21,9 +21,8 @@ import (
 
 func TestDeregisterLooksAtOtherClusters(t *testing.T) {
 	t.Parallel()
-	management, remote := pair(t)
+	management, remote := translatedPair(t)
 	installTranslatedTypes(t, management)
-	installTranslatedTypes(t, remote)
 	options := registration.Options{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management}
 	_, err := registration.Register(t.Context(), registration.Options{Name: "cluster-1", RemoteConfig: management, MgmtConfig: management})
 	require.NoError(t, err)

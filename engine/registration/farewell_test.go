@@ -88,8 +88,7 @@ func leaves(t *testing.T, management *rest.Config, cause snapshot.Code, what, co
 // relayedPair are two servers of which one is registered at the other to be reached through its agent.
 func relayedPair(t *testing.T) (management *rest.Config, store *agents, options registration.DeregisterOptions) {
 	t.Helper()
-	management, remote := pair(t)
-	installTranslatedTypes(t, remote)
+	management, remote := translatedPair(t)
 	store = &agents{}
 	_, err := registration.Register(t.Context(), registration.Options{
 		Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management, Agent: relayAgent("registry.example/meshctl:v1"), Relay: store.relay(),

@@ -18,12 +18,11 @@ import (
 
 func TestListAndForceOnADeadCluster(t *testing.T) {
 	t.Parallel()
-	servers := sandboxtest.APIServers(t, 2)
+	servers := sandboxtest.PreparedAPIServers(t, sandboxtest.Preparation{}, translatedTypes())
 	management, err := servers[0].Config()
 	require.NoError(t, err)
 	remote, err := servers[1].Config()
 	require.NoError(t, err)
-	installTranslatedTypes(t, remote)
 	id := planeID(t, management, "gloo-mesh")
 	before := inventory(t, remote)
 	_, err = registration.Register(t.Context(), registration.Options{Name: "cluster-1", RemoteConfig: management, MgmtConfig: management})

@@ -26,8 +26,7 @@ import (
 // other. Serve does, and so does who administers the cluster.
 func TestNamesOfFederatedServicesAreKept(t *testing.T) {
 	t.Parallel()
-	management, remote := pair(t)
-	installTranslatedTypes(t, remote)
+	management, remote := translatedPair(t)
 	admin := dynamicOf(t, remote)
 	sandboxtest.MakeNamespace(t, remote, "tenant")
 	tenant := editor(t, remote, "tenant")

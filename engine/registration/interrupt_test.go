@@ -136,8 +136,7 @@ func TestDeregisterDiesAtAnyWrite(t *testing.T) {
 
 func deregisterDies(t *testing.T, some int) []string {
 	t.Helper()
-	management, remote := pair(t)
-	installTranslatedTypes(t, remote)
+	management, remote := translatedPair(t)
 	sandboxtest.MakeNamespace(t, management, "gloo-mesh")
 	before := [][]string{names(inventory(t, management)), withTypes(names(inventory(t, remote)))}
 	// Which management plane it is outlives each registration.

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -17,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiwait "k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -130,27 +130,47 @@ func finishNamespaces(t *testing.T, config *rest.Config) {
 	}
 }
 
-// installTranslatedTypes makes a server know the types that the engine writes
-// to clusters, without their schemas.
+// translatedTypes are the types that the engine writes to clusters, without their schemas.
+func translatedTypes() sandboxtest.Preparation {
+	return sandboxtest.Preparation{Name: "translated types", Store: storeTranslatedTypes}
+}
+
+// translatedPair is a pair of which the second one has the types that the engine writes to clusters.
+func translatedPair(t *testing.T) (management, remote *rest.Config) {
+	t.Helper()
+	return configs(t, registrationtest.Types(), translatedTypes())
+}
+
+// installTranslatedTypes is for a server that has others.
 func installTranslatedTypes(t *testing.T, config *rest.Config) {
 	t.Helper()
+	require.NoError(t, storeTranslatedTypes(t.Context(), config))
+}
+
+func storeTranslatedTypes(ctx context.Context, config *rest.Config) error {
 	client, err := apiextensions.NewForConfig(config)
-	require.NoError(t, err)
+	if err != nil {
+		return err
+	}
 	kinds := snapshot.Kinds(snapshot.ManagedSide, snapshot.Write)
 	for _, k := range kinds {
-		_, err := client.ApiextensionsV1().CustomResourceDefinitions().Create(t.Context(), anySchema(k.Info()), metav1.CreateOptions{})
-		if !apierrors.IsAlreadyExists(err) { // by a registration
-			require.NoError(t, err)
+		_, err := client.ApiextensionsV1().CustomResourceDefinitions().Create(ctx, anySchema(k.Info()), metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) { // by a registration
+			return err
 		}
 	}
 	objects, err := metadata.NewForConfig(config)
-	require.NoError(t, err)
-	require.EventuallyWithT(t, func(t *assert.CollectT) {
+	if err != nil {
+		return err
+	}
+	return apiwait.PollUntilContextTimeout(ctx, 50*time.Millisecond, waittest.Limit(), true, func(ctx context.Context) (bool, error) {
 		for _, k := range kinds {
-			_, err := objects.Resource(k.GroupVersionResource()).List(context.Background(), metav1.ListOptions{})
-			assert.NoError(t, err)
+			if _, err := objects.Resource(k.GroupVersionResource()).List(ctx, metav1.ListOptions{}); err != nil {
+				return false, nil //nolint:nilerr // it is not served yet
+			}
 		}
-	}, waittest.Limit(), 50*time.Millisecond)
+		return true, nil
+	})
 }
 
 func anySchema(info snapshot.KindInfo) *apiextensionsv1.CustomResourceDefinition {

@@ -31,9 +31,8 @@ func planeID(t *testing.T, management *rest.Config, namespace string) string {
 func TestTwoManagementPlanesRegisterOneCluster(t *testing.T) {
 	t.Parallel()
 	const plane = "twin"
-	first, remote := pair(t)
+	first, remote := translatedPair(t)
 	second := sandboxtest.APIServer(t)
-	installTranslatedTypes(t, remote)
 	sandboxtest.MakeNamespace(t, remote, "bookinfo")
 	options := func(management *rest.Config, name, account string) registration.Options {
 		return registration.Options{Name: name, RemoteConfig: remote, MgmtConfig: management, MgmtNamespace: plane, RemoteNamespace: account, KeepCredential: true}
@@ -149,8 +148,7 @@ func age(t *testing.T, remote *rest.Config, name, namespace string) {
 // they are, and keep others away.
 func TestRegistrationsWithoutIdentity(t *testing.T) {
 	t.Parallel()
-	management, remote := pair(t)
-	installTranslatedTypes(t, remote)
+	management, remote := translatedPair(t)
 	before := inventory(t, remote)
 	options := registration.Options{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management}
 	_, err := registration.Register(t.Context(), options)

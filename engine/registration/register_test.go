@@ -17,8 +17,7 @@ import (
 
 func TestRegisterAgainAndDeregister(t *testing.T) {
 	t.Parallel()
-	management, remote := emptyPair(t)
-	installTranslatedTypes(t, remote)
+	management, remote := configs(t, sandboxtest.Preparation{}, translatedTypes())
 	id := planeID(t, management, "gloo-mesh")
 	remoteBefore := inventory(t, remote)
 	options := registration.Options{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management}

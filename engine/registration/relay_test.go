@@ -125,8 +125,7 @@ func report(t *testing.T, management *rest.Config, name, state, message string) 
 // registered; again changes nothing once the agent has a certificate; and deregistering leaves nothing.
 func TestRegisterRelay(t *testing.T) {
 	t.Parallel()
-	management, remote := pair(t)
-	installTranslatedTypes(t, remote)
+	management, remote := translatedPair(t)
 	sandboxtest.Apply(t, remote, []byte(anIstio))
 	before := withTypes(names(inventory(t, remote)))
 	store := &agents{}
@@ -196,8 +195,7 @@ func TestRegisterRelay(t *testing.T) {
 // debt, and whoever has access later pays it with the same command.
 func TestForcedDeregistrationOfARelayedCluster(t *testing.T) {
 	t.Parallel()
-	management, remote := pair(t)
-	installTranslatedTypes(t, remote)
+	management, remote := translatedPair(t)
 	sandboxtest.Apply(t, remote, []byte(anIstio))
 	before := withTypes(names(inventory(t, remote)))
 	store := &agents{}
@@ -256,8 +254,7 @@ func createLabelled(t *testing.T, config *rest.Config, name string) {
 // TestMoveToTheAgentAndBack: what gave access before goes when the other way works, and not earlier; no object that was translated goes.
 func TestMoveToTheAgentAndBack(t *testing.T) {
 	t.Parallel()
-	management, remote := pair(t)
-	installTranslatedTypes(t, remote)
+	management, remote := translatedPair(t)
 	sandboxtest.Apply(t, remote, []byte(anIstio))
 	store := &agents{}
 	direct := registration.Options{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management, Agent: anAgent("registry.example/meshctl:v1")}
@@ -364,8 +361,7 @@ func TestRelayAddress(t *testing.T) {
 // nothing of the cluster.
 func TestInvite(t *testing.T) {
 	t.Parallel()
-	management, remote := pair(t)
-	installTranslatedTypes(t, remote)
+	management, remote := translatedPair(t)
 	sandboxtest.Apply(t, remote, []byte(anIstio))
 	store := &agents{}
 	options := registration.InviteOptions{Name: "cluster-2", MgmtConfig: management, Agent: relayAgent(""), Relay: store.relay()}

@@ -58,8 +58,7 @@ func ends(t *testing.T, what string, config *rest.Config) {
 // TestAStolenTokenEnds when it says so: it mints no token with a longer life, and none that outlives the registration.
 func TestAStolenTokenEnds(t *testing.T) {
 	t.Parallel()
-	management, remote := pair(t)
-	installTranslatedTypes(t, remote)
+	management, remote := translatedPair(t)
 	id := planeID(t, management, "gloo-mesh")
 	options := registration.Options{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management, Agent: anAgent("registry.example/meshctl:v1")}
 	_, err := registration.Register(t.Context(), options)

@@ -17,8 +17,7 @@ import (
 // TestTelemetry: the door stands in the KubernetesCluster, the right for it in the cluster as long as it is needed, and with --dry-run nothing.
 func TestTelemetry(t *testing.T) {
 	t.Parallel()
-	management, remote := pair(t)
-	installTranslatedTypes(t, remote)
+	management, remote := translatedPair(t)
 	id := planeID(t, management, "gloo-mesh")
 	_, err := registration.Register(t.Context(), registration.Options{Name: "cluster-2", RemoteConfig: remote, MgmtConfig: management})
 	require.NoError(t, err)

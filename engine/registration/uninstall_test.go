@@ -25,8 +25,7 @@ func TestUninstall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			management, remote := emptyPair(t)
-			installTranslatedTypes(t, remote)
+			management, remote := configs(t, sandboxtest.Preparation{}, translatedTypes())
 			before := []map[string]string{inventory(t, management), inventory(t, remote)}
 			install := func() {
 				_, err := registration.Install(t.Context(), registration.InstallOptions{Config: management, Image: "meshctl:1"})
@@ -92,8 +91,7 @@ func TestUninstall(t *testing.T) {
 // TestUninstallKeepsTraffic: what was written for meshes stays as if somebody had written it by hand.
 func TestUninstallKeepsTraffic(t *testing.T) {
 	t.Parallel()
-	management, remote := pair(t)
-	installTranslatedTypes(t, remote)
+	management, remote := translatedPair(t)
 	_, err := registration.Register(t.Context(), registration.Options{Name: "there", RemoteConfig: remote, MgmtConfig: management, Agent: anAgent("meshctl:1")})
 	require.NoError(t, err)
 	plane, err := cluster.PlaneID(t.Context(), sandboxtest.Clientset(t, management), snapshot.DefaultNamespace)
