@@ -99,9 +99,10 @@ func TestAnAgentThatReadsNothingIsLeft(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit())
 	defer cancel()
 	stream := w.narrow(ctx)
-	for n := uint64(1); n <= 100 && stream.Send(refusedChange(n, 100)) == nil; n++ {
-	}
 	w.run(func(running context.Context) {
+		// Once the hub has ended the stream, they block until ctx ends.
+		for n := uint64(1); n <= 100 && stream.Send(refusedChange(n, 100)) == nil; n++ {
+		}
 		_ = beat(running, func() error { return stream.Send(&relayv1.Data{Frame: &relayv1.Data_Beat{Beat: &relayv1.Beat{}}}) })
 	})
 	waittest.Until(t, "the hub has ended the stream, and says why", func() bool { return w.status().Report.Resets[pump.ReasonStuck] == 1 })
