@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/meshctl/meshctl/demo/shard"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine"
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
@@ -29,7 +30,29 @@ import (
 // the same as one that remembers nothing: all of its State, and what explain says of it.
 func TestIncrementalEqualsFull(t *testing.T) {
 	t.Parallel()
-	const edits, ofCase, worlds, ofWorld = 10000, 110, 32, 50
+	incrementalEqualsFull(t, 2000, 22, 16, 25)
+}
+
+// TestIncrementalEqualsFullOfAllKinds is the same for so many edits that objects of each kind are edited.
+func TestIncrementalEqualsFullOfAllKinds(t *testing.T) {
+	shard.Only(t, shard.Soak)
+	t.Parallel()
+	kinds := incrementalEqualsFull(t, 10000, 110, 32, 50)
+	if t.Failed() {
+		return
+	}
+	for _, of := range []snapshot.ObjectLists{&snapshot.Management{}, &snapshot.Cluster{}} {
+		for kind := range of.Lists {
+			_, edited := kinds.Load(kind)
+			assert.True(t, edited || kind.Info().ByHand, "no %s was edited", kind)
+		}
+	}
+}
+
+// incrementalEqualsFull makes at least a number of edits: some in each golden case, and some in each of the random worlds. It returns the
+// kinds of the objects that were edited.
+func incrementalEqualsFull(t *testing.T, edits int32, ofCase, worlds, ofWorld int) *sync.Map {
+	t.Helper()
 	var made atomic.Int32
 	var kinds sync.Map
 	seed := int64(waittest.Seed(t) % (1 << 31))
@@ -39,10 +62,10 @@ func TestIncrementalEqualsFull(t *testing.T) {
 			h := &history{t: t, r: rand.New(rand.NewSource(seed + int64(n))), in: in, others: otherObjects(), kinds: &kinds}
 			made.Add(int32(h.run(ofCase, h.edit)))
 		})
-		for n := range int64(worlds) {
+		for n := range worlds {
 			t.Run(fmt.Sprint("world ", n), func(t *testing.T) {
 				t.Parallel()
-				w := newRandomWorld(seed + n)
+				w := newRandomWorld(seed + int64(n))
 				h := &history{t: t, r: w.r, in: w.input(), others: otherObjects(), kinds: &kinds}
 				made.Add(int32(h.run(ofWorld, func() string {
 					if len(h.in.Clusters) == 0 || w.r.Intn(2) == 0 {
@@ -56,16 +79,10 @@ func TestIncrementalEqualsFull(t *testing.T) {
 			})
 		}
 	})
-	if testing.Short() || t.Failed() {
-		return
+	if !t.Failed() {
+		assert.GreaterOrEqual(t, made.Load(), edits)
 	}
-	assert.GreaterOrEqual(t, made.Load(), int32(edits))
-	for _, of := range []snapshot.ObjectLists{&snapshot.Management{}, &snapshot.Cluster{}} {
-		for kind := range of.Lists {
-			_, edited := kinds.Load(kind)
-			assert.True(t, edited || kind.Info().ByHand, "no %s was edited", kind)
-		}
-	}
+	return &kinds
 }
 
 // otherObjects are those of the inputs of the golden cases, and of kinds that none of them has, by kind.
