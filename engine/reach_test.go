@@ -311,13 +311,37 @@ func TestPoliciesOfClustersReadTwice(t *testing.T) {
 	t.Parallel()
 	p := localTraffic("twice", networkingv1.TrafficPolicySpec{})
 	p.UID = "one"
-	for _, named := range [][]string{nil, {reachNamespace}} {
-		in := withLocal(t, reachWorld(), p)
-		in.Management.Settings[0].Spec.PolicyNamespaces = named
-		in.Management.TrafficPolicies = []*networkingv1.TrafficPolicy{p}
-		plans := engine.Translate(in).Plan.Policies
-		require.Len(t, plans, 1)
-		assert.Equal(t, named == nil, plans[0].Ref.Cluster == reachCluster, "that of the management cluster counts if its namespace does there")
+	counts := []settingsv1.WorkloadClusterPolicies{{Clusters: []string{reachCluster}, Namespaces: []string{reachNamespace}}}
+	for name, c := range map[string]struct {
+		here    []string
+		there   []settingsv1.WorkloadClusterPolicies
+		cluster string
+		none    bool
+	}{
+		"its namespace counts in the registered cluster": {nil, counts, reachCluster, false},
+		"it counts in both":                   {[]string{reachNamespace}, counts, "", false},
+		"it counts in the management cluster": {[]string{reachNamespace}, nil, "", false},
+		"it counts in none":                   {nil, nil, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := withLocal(t, reachWorld(), p)
+			settings := &in.Management.Settings[0].Spec
+			settings.PolicyNamespaces, settings.WorkloadClusterPolicies = c.here, c.there
+			in.Management.TrafficPolicies = []*networkingv1.TrafficPolicy{p}
+			state := engine.Translate(in)
+			plans := state.Plan.Policies
+			require.Len(t, plans, 1)
+			assert.Equal(t, c.cluster, plans[0].Ref.Cluster)
+			assert.Equal(t, c.none, slices.ContainsFunc(plans[0].Issues, func(i snapshot.Issue) bool { return i.Code == snapshot.NamespaceNotNamed }), "%v", plans[0].Issues)
+			statuses := 0
+			for s := range state.Output.Statuses.All() {
+				if s.Ref.Kind == snapshot.TrafficPolicy {
+					statuses++
+				}
+			}
+			assert.Equal(t, 1, statuses)
+		})
 	}
 }
 

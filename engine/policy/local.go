@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
@@ -76,9 +77,9 @@ func (last *policies[P]) next(in *snapshot.Input, hub []P, scope *virtualmesh.Sc
 		return n
 	}
 	n.all, n.read = nil, nil
-	taken := twins(hub, scope, in.Clusters, of)
+	twins := twinsOf(hub, in.Clusters, of)
 	for i, p := range n.hub {
-		if !taken[p.GetUID()] || scope.Counts(p.GetNamespace()) {
+		if there, twice := twins[p.GetUID()]; !twice || !countsThere(scope, there) {
 			n.all, n.read = append(n.all, p), append(n.read, n.hubRead[i])
 		}
 	}
@@ -87,7 +88,7 @@ func (last *policies[P]) next(in *snapshot.Input, hub []P, scope *virtualmesh.Sc
 		excess := excessOf(list)
 		for _, p := range list {
 			ref := snapshot.Ref{Kind: of.kind, Cluster: c.Name, Namespace: p.GetNamespace(), Name: p.GetName()}
-			if taken[p.GetUID()] && (scope.Counts(p.GetNamespace()) || !scope.CountsPolicy(ref)) {
+			if there, twice := twins[p.GetUID()]; twice && (there != ref || !countsThere(scope, ref)) {
 				continue // it is the one of the management cluster
 			}
 			was := last.found[ref]
@@ -123,24 +124,28 @@ func newLocalPolicy[P policyObject](p P, ref snapshot.Ref, excess bool, of local
 	return &localPolicy[P]{p, is, issues, excess}
 }
 
-// twins are the UIDs of policies that are read twice, where the management cluster is a registered one as well.
-func twins[P policyObject](hub []P, scope *virtualmesh.Scope, clusters []*snapshot.Cluster, of localKind[P]) map[any]bool {
-	there := map[any]bool{}
+// twinsOf are the policies of the management cluster that are read of a registered one as well, since it is the same cluster: by UID, as
+// what they are there. Each counts as one of both, never as two, which would both write its status.
+func twinsOf[P policyObject](hub []P, clusters []*snapshot.Cluster, of localKind[P]) map[types.UID]snapshot.Ref {
+	uids := make(map[types.UID]bool, len(hub))
 	for _, p := range hub {
-		if p.GetUID() != "" {
-			there[p.GetUID()] = true
-		}
+		uids[p.GetUID()] = p.GetUID() != "" // files have none
 	}
-	out := map[any]bool{}
+	out := map[types.UID]snapshot.Ref{}
 	for _, c := range clusters {
 		for _, p := range of.list(c) {
-			ref := snapshot.Ref{Kind: of.kind, Cluster: c.Name, Namespace: p.GetNamespace(), Name: p.GetName()}
-			if there[p.GetUID()] && (scope.Counts(p.GetNamespace()) || scope.CountsPolicy(ref)) {
-				out[p.GetUID()] = true
+			if _, known := out[p.GetUID()]; uids[p.GetUID()] && !known {
+				out[p.GetUID()] = snapshot.Ref{Kind: of.kind, Cluster: c.Name, Namespace: p.GetNamespace(), Name: p.GetName()}
 			}
 		}
 	}
 	return out
+}
+
+// countsThere reports whether a policy that is read twice counts as one of the registered cluster: its namespace counts there, and not as
+// one of the management cluster.
+func countsThere(scope *virtualmesh.Scope, there snapshot.Ref) bool {
+	return !scope.Counts(there.Namespace) && scope.CountsPolicy(there)
 }
 
 // excessOf are the policies of a cluster that do not count, because their namespace has too many older ones.
