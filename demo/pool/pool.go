@@ -146,6 +146,9 @@ func (p *Pool) take(ctx context.Context, w Wish) (*server, error) {
 			p.set(func() { s.holder = w.Holder })
 			return s, nil
 		}
+		if err != nil {
+			p.options.Note(fmt.Sprintf("%s had the one that is replaced: %v", s.holder, err))
+		}
 		// It is written by somebody who does not have it any more.
 		if len(foreign) > 0 {
 			p.options.Report(fmt.Sprintf("%s still writes after it has ended: %v", s.holder, foreign[:min(len(foreign), 5)]))
@@ -167,6 +170,9 @@ func (p *Pool) changes(ctx context.Context, s *server) ([]string, error) {
 	return s.cluster.Changes(ctx, s.recording)
 }
 
+// resumeTimeout bounds the wait for an API server that was paused; another one starts in a few seconds.
+const resumeTimeout = time.Minute
+
 // resume has the processes go on, and returns when the API server is ready.
 func (s *server) resume(ctx context.Context) error {
 	for _, process := range s.processes {
@@ -178,7 +184,16 @@ func (s *server) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return kube.Until(ctx, fmt.Sprintf("cluster %s: waiting for its API server to go on", s.cluster.Name()), client.Ready)
+	ctx, cancel := context.WithTimeout(ctx, resumeTimeout)
+	defer cancel()
+	return kube.Until(ctx, fmt.Sprintf("cluster %s: waiting for its API server to go on", s.cluster.Name()), func(ctx context.Context) error {
+		for _, process := range s.processes {
+			if !process.Alive() {
+				return kube.Final(fmt.Errorf("cluster %s: %s: %w", s.cluster.Name(), process.Name, os.ErrProcessDone))
+			}
+		}
+		return client.Ready(ctx)
+	})
 }
 
 // pause pauses a server that nobody has had since it became free for the nth time.

@@ -54,6 +54,7 @@ func TestWhyAnAgentIsAwayIsSaidUntilItIsBack(t *testing.T) {
 		}
 		require.EqualError(t, after(time.Minute), noAgent)
 
+		r.link.Use(r.conn) // its agent has come, and everything was read
 		r.Begin(1).Lost("its agent has no connection: it broke")
 		assert.EqualError(t, r.link.State().Err, "its agent has no connection: it broke")
 		assert.EqualError(t, after(time.Minute), "its agent has no connection: it broke")
