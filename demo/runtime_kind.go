@@ -168,7 +168,14 @@ func (r *kindRuntime) revive(ctx context.Context, u *up) error {
 		if err != nil {
 			return err
 		}
+		node, err := r.engine.Open(filepath.Join(r.Dir, c.Name()), c.Name())
+		if err != nil {
+			return err
+		}
 		for _, namespace := range []string{"istio-system", planeNamespace, "bookinfo"} {
+			if err := node.WaitPods(ctx, namespace); err != nil {
+				return err
+			}
 			if err := client.WaitDeployments(ctx, namespace); err != nil {
 				return err
 			}

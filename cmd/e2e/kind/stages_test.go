@@ -134,19 +134,22 @@ func nodeRestarts(t *testing.T, d *running) {
 	o := d.options
 	o.Progress = progress{t}
 	require.NoError(t, demo.Up(t.Context(), o))
-	until(t, "requests reach the other cluster", func(ctx context.Context) error {
-		reached, failed := 0, ""
+	until(t, "requests reach the version that they are for in the other cluster", func(ctx context.Context) error {
+		reached, wrong := 0, ""
 		err := demo.Send(ctx, d.options, "productpage-v1", app.Call{URL: "http://reviews:9080/reviews/1", Count: 40, Parallel: 10, TimeoutMs: 5000}, func(traffic demo.Traffic) {
 			for _, a := range traffic.Answers {
-				if a.Status != 200 {
-					failed = fmt.Sprintf("%d x %d %s", a.Count, a.Status, a.Error)
-				} else if a.Cluster == "cluster-2" {
+				switch {
+				case a.Status != 200:
+					wrong = fmt.Sprintf("%d x %d %s", a.Count, a.Status, a.Error)
+				case a.Cluster == "cluster-2" && a.Workload != "reviews-v3":
+					wrong = fmt.Sprintf("%d are answered by %s", a.Count, a.Pod)
+				case a.Cluster == "cluster-2":
 					reached += a.Count
 				}
 			}
 		})
-		if err == nil && (failed != "" || reached == 0) {
-			err = fmt.Errorf("%d reached it, failed: %s", reached, failed)
+		if err == nil && (wrong != "" || reached == 0) {
+			err = fmt.Errorf("%d reached it, and: %s", reached, wrong)
 		}
 		return err
 	})
