@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -135,12 +136,23 @@ func (d *running) run(t *testing.T, args ...string) (stdout, stderr string, code
 	command := exec.CommandContext(ctx, d.binary, args...)
 	command.Env = d.environment()
 	var out, errs bytes.Buffer
-	command.Stdout, command.Stderr = &out, &errs
+	command.Stdout, command.Stderr = &out, io.MultiWriter(&errs, &words{t, time.Now()})
 	err := command.Run()
 	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) {
 		require.NoError(t, err)
 	}
 	return out.String(), errs.String(), command.ProcessState.ExitCode()
+}
+
+// words logs what a command says, and when.
+type words struct {
+	t     *testing.T
+	begin time.Time
+}
+
+func (w *words) Write(text []byte) (int, error) {
+	w.t.Logf("  %4.0fs %s", time.Since(w.begin).Seconds(), bytes.TrimSpace(text))
+	return len(text), nil
 }
 
 func (d *running) must(t *testing.T, args ...string) string {
