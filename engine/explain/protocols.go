@@ -29,7 +29,7 @@ func unseenRequests(x *Index, d *snapshot.DestinationPlan, callers *snapshot.Mes
 		if callers.Undetected != "" && snapshot.PortProtocol(*p) == "" {
 			list = append(list, fmt.Sprintf("whether the proxies of pods of %s see requests on port %d, or only connections: its Service names no protocol, and %s", d.Ref.Name, p.Port, callers.Undetected))
 		}
-		if other := otherProtocol(x, d, p); other != "" {
+		if other := otherProtocol(x, d, callers, p); other != "" {
 			list = append(list, fmt.Sprintf("whether the proxies of pods of %s see requests on port %d, or only connections: %s, and the oldest of the Services decides for all", d.Ref.Name, p.Port, other))
 		}
 	}
@@ -42,9 +42,13 @@ func (o *outside) decides(d *snapshot.DestinationPlan, port uint32) bool {
 }
 
 // otherProtocol says which other Service names another protocol for the port of the pods to which a port of a Destination leads; empty if
-// none does. Proxies have one listener for it (Istio, ListenerBuilder.getFilterChainsByServicePort).
-func otherProtocol(x *Index, d *snapshot.DestinationPlan, p *discoveryv1.KubeServicePort) string {
+// none does, or one that the proxies of the callers do not have detected. Proxies have one listener for it (Istio,
+// ListenerBuilder.getFilterChainsByServicePort).
+func otherProtocol(x *Index, d *snapshot.DestinationPlan, callers *snapshot.MeshPlan, p *discoveryv1.KubeServicePort) string {
 	k, sees := d.Destination.Spec.KubeService, dialectOf(d).IsHTTP(p)
+	differs := func(o *snapshot.DestinationPlan, q *discoveryv1.KubeServicePort) bool {
+		return dialectOf(o).IsHTTP(q) != sees || callers.Undetected != "" && snapshot.PortProtocol(*q) == ""
+	}
 	var names []string
 	for _, o := range x.destinations {
 		other := o.Destination.Spec.KubeService
@@ -53,7 +57,7 @@ func otherProtocol(x *Index, d *snapshot.DestinationPlan, p *discoveryv1.KubeSer
 		}
 		for i := range other.Ports {
 			q := &other.Ports[i]
-			if (q.Protocol == "" || q.Protocol == "TCP") && dialectOf(o).IsHTTP(q) != sees && sharesPort(k, p.Port, other, q.Port) {
+			if (q.Protocol == "" || q.Protocol == "TCP") && differs(o, q) && sharesPort(k, p.Port, other, q.Port) {
 				names = append(names, fmt.Sprintf("port %d of %s leads to the same port of pods as %s", q.Port, o.Ref.Name, protocolText(q)))
 			}
 		}
