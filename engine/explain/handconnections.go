@@ -49,6 +49,9 @@ func (c *connection) byHand(x *Index, of *snapshot.HostQuery, workload *discover
 	case generated && h.Place == snapshot.HandBeside && h.TLS != snapshot.ClientUnset:
 		c.unknown = says + ", beside a generated object in the same namespace: of what both say, the mesh uses one"
 		return
+	case generated && h.Place == snapshot.HandBeside && h.Settings && (c.policy != nil || c.mutual()):
+		c.unknown = byHandName(h.Ref) + " has settings, none of TLS, beside a generated object in the same namespace: of the settings of both, the mesh uses those of one"
+		return
 	case generated && h.Place == snapshot.HandBeside && h.Apart && (c.policy != nil || subset != ""):
 		c.unknown = byHandName(h.Ref) + " is beside a generated object in the same namespace, and not for the same callers: the mesh uses one of them"
 		return

@@ -102,6 +102,8 @@ type HandConnection struct {
 	// Mode is as it names it; empty if it says nothing of TLS. TLS is what that means.
 	Mode string
 	TLS  ClientTLS
+	// Settings: it has some for the host, whatever they are about. Of two objects that are merged, the mesh takes those of one.
+	Settings bool
 	// Place is how it stands to a generated object for the same host.
 	Place HandPlace
 	// Apart: of two in one namespace, it is for other callers than the generated one, and the mesh does not merge them.

@@ -30,6 +30,7 @@ func (h *handWritten) ConnectionFor(of *snapshot.HostQuery, callers *snapshot.Po
 		out.Place = snapshot.HandBehind
 	}
 	policy, by, unclear := h.backends.policyOf(of.Mesh, rules, of.Port)
+	out.Settings = policy != nil
 	if by != nil {
 		out.Ref = h.ruleRef(by)
 	}

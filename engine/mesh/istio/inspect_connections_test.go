@@ -23,35 +23,35 @@ func TestConnectionFor(t *testing.T) {
 	}{
 		"none":           {rules: []rule{{"other", "a", "host: " + host}}},
 		"says nothing":   {rules: []rule{{"shop", "a", "host: cart"}}, want: snapshot.HandConnection{Place: snapshot.HandBeside}},
-		"of the callers": {rules: []rule{{"shop", "a", "host: cart, trafficPolicy: {tls: {mode: SIMPLE}}"}, {"front", "b", "host: " + host + ", trafficPolicy: {tls: {mode: DISABLE}}"}}, want: snapshot.HandConnection{TLS: snapshot.ClientPlain, Mode: "TLS mode DISABLE", Place: snapshot.HandInstead}},
-		"of the service": {rules: []rule{{"istio-system", "a", "host: '*.local', trafficPolicy: {tls: {mode: DISABLE}}"}, {"shop", "b", "host: cart, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}"}}, want: snapshot.HandConnection{TLS: snapshot.ClientMesh, Mode: "TLS mode ISTIO_MUTUAL", Place: snapshot.HandBeside}},
-		"of the root":    {rules: []rule{{"istio-system", "a", "host: '*.local', trafficPolicy: {tls: {mode: DISABLE}}"}}, want: snapshot.HandConnection{TLS: snapshot.ClientPlain, Mode: "TLS mode DISABLE", Place: snapshot.HandBehind}},
+		"of the callers": {rules: []rule{{"shop", "a", "host: cart, trafficPolicy: {tls: {mode: SIMPLE}}"}, {"front", "b", "host: " + host + ", trafficPolicy: {tls: {mode: DISABLE}}"}}, want: snapshot.HandConnection{Settings: true, TLS: snapshot.ClientPlain, Mode: "TLS mode DISABLE", Place: snapshot.HandInstead}},
+		"of the service": {rules: []rule{{"istio-system", "a", "host: '*.local', trafficPolicy: {tls: {mode: DISABLE}}"}, {"shop", "b", "host: cart, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}"}}, want: snapshot.HandConnection{Settings: true, TLS: snapshot.ClientMesh, Mode: "TLS mode ISTIO_MUTUAL", Place: snapshot.HandBeside}},
+		"of the root":    {rules: []rule{{"istio-system", "a", "host: '*.local', trafficPolicy: {tls: {mode: DISABLE}}"}}, want: snapshot.HandConnection{Settings: true, TLS: snapshot.ClientPlain, Mode: "TLS mode DISABLE", Place: snapshot.HandBehind}},
 		"not exported":   {rules: []rule{{"shop", "a", "host: cart, exportTo: ['.'], trafficPolicy: {tls: {mode: DISABLE}}"}}},
 		"of other pods":  {rules: []rule{{"front", "a", "host: " + host + ", workloadSelector: {matchLabels: {app: other}}, trafficPolicy: {tls: {mode: DISABLE}}"}}},
-		"of these pods":  {rules: []rule{{"front", "a", "host: " + host + ", workloadSelector: {matchLabels: {app: web}}, trafficPolicy: {tls: {mode: DISABLE}}"}}, want: snapshot.HandConnection{TLS: snapshot.ClientPlain, Mode: "TLS mode DISABLE", Place: snapshot.HandInstead}},
+		"of these pods":  {rules: []rule{{"front", "a", "host: " + host + ", workloadSelector: {matchLabels: {app: web}}, trafficPolicy: {tls: {mode: DISABLE}}"}}, want: snapshot.HandConnection{Settings: true, TLS: snapshot.ClientPlain, Mode: "TLS mode DISABLE", Place: snapshot.HandInstead}},
 		"exact first":    {rules: []rule{{"shop", "a", "host: '*.shop.svc.cluster.local', trafficPolicy: {tls: {mode: SIMPLE}}"}, {"shop", "b", "host: cart"}}, want: snapshot.HandConnection{Place: snapshot.HandBeside}},
-		"the oldest":     {rules: []rule{{"shop", "b", "host: cart, trafficPolicy: {tls: {mode: DISABLE}}"}, {"shop", "a", "host: cart, trafficPolicy: {tls: {mode: SIMPLE}}"}}, want: snapshot.HandConnection{TLS: snapshot.ClientPlain, Mode: "TLS mode DISABLE", Place: snapshot.HandBeside}},
-		"oldest policy":  {rules: []rule{{"shop", "b", "host: cart"}, {"shop", "a", "host: cart, trafficPolicy: {tls: {mode: MUTUAL}}"}}, want: snapshot.HandConnection{TLS: snapshot.ClientOther, Mode: "TLS mode MUTUAL", Place: snapshot.HandBeside}},
-		"a port":         {rules: []rule{{"shop", "a", "host: cart, trafficPolicy: {tls: {mode: SIMPLE}, portLevelSettings: [{port: {number: 9080}, tls: {mode: DISABLE}}]}"}}, want: snapshot.HandConnection{TLS: snapshot.ClientPlain, Mode: "TLS mode DISABLE", Place: snapshot.HandBeside}},
-		"another port":   {rules: []rule{{"shop", "a", "host: cart, trafficPolicy: {portLevelSettings: [{port: {number: 80}, tls: {mode: DISABLE}}]}"}}, want: snapshot.HandConnection{Place: snapshot.HandBeside}},
+		"the oldest":     {rules: []rule{{"shop", "b", "host: cart, trafficPolicy: {tls: {mode: DISABLE}}"}, {"shop", "a", "host: cart, trafficPolicy: {tls: {mode: SIMPLE}}"}}, want: snapshot.HandConnection{Settings: true, TLS: snapshot.ClientPlain, Mode: "TLS mode DISABLE", Place: snapshot.HandBeside}},
+		"oldest policy":  {rules: []rule{{"shop", "b", "host: cart"}, {"shop", "a", "host: cart, trafficPolicy: {tls: {mode: MUTUAL}}"}}, want: snapshot.HandConnection{Settings: true, TLS: snapshot.ClientOther, Mode: "TLS mode MUTUAL", Place: snapshot.HandBeside}},
+		"a port":         {rules: []rule{{"shop", "a", "host: cart, trafficPolicy: {tls: {mode: SIMPLE}, portLevelSettings: [{port: {number: 9080}, tls: {mode: DISABLE}}]}"}}, want: snapshot.HandConnection{Settings: true, TLS: snapshot.ClientPlain, Mode: "TLS mode DISABLE", Place: snapshot.HandBeside}},
+		"another port":   {rules: []rule{{"shop", "a", "host: cart, trafficPolicy: {portLevelSettings: [{port: {number: 80}, tls: {mode: DISABLE}}]}"}}, want: snapshot.HandConnection{Settings: true, Place: snapshot.HandBeside}},
 		"a port without one of its own": {
 			rules: []rule{{"shop", "a", "host: cart, trafficPolicy: {tls: {mode: DISABLE}, portLevelSettings: [{port: {number: 9080}, outlierDetection: {}}]}"}},
-			want:  snapshot.HandConnection{TLS: snapshot.ClientPlain, Mode: "TLS mode DISABLE, but none for this port", Place: snapshot.HandBeside},
+			want:  snapshot.HandConnection{Settings: true, TLS: snapshot.ClientPlain, Mode: "TLS mode DISABLE, but none for this port", Place: snapshot.HandBeside},
 		},
 		"a subset": {
 			rules: []rule{{"shop", "a", "host: cart, trafficPolicy: {tls: {mode: SIMPLE}}, subsets: [{name: v1, trafficPolicy: {tls: {mode: DISABLE}}}]"}}, subset: "v1",
-			want: snapshot.HandConnection{TLS: snapshot.ClientPlain, Mode: "TLS mode DISABLE", Place: snapshot.HandBeside},
+			want: snapshot.HandConnection{Settings: true, TLS: snapshot.ClientPlain, Mode: "TLS mode DISABLE", Place: snapshot.HandBeside},
 		},
 		"a subset inherits": {
 			rules: []rule{{"shop", "a", "host: cart, trafficPolicy: {tls: {mode: DISABLE}}, subsets: [{name: v1, trafficPolicy: {outlierDetection: {}}}]"}}, subset: "v1",
-			want: snapshot.HandConnection{TLS: snapshot.ClientPlain, Mode: "TLS mode DISABLE", Place: snapshot.HandBeside},
+			want: snapshot.HandConnection{Settings: true, TLS: snapshot.ClientPlain, Mode: "TLS mode DISABLE", Place: snapshot.HandBeside},
 		},
 		"not the subset": {
 			rules: []rule{{"shop", "a", "host: cart, subsets: [{name: v1, trafficPolicy: {tls: {mode: DISABLE}}}]"}}, subset: "v2", want: snapshot.HandConnection{Place: snapshot.HandBeside},
 		},
 		"an SNI of its own": {
 			rules: []rule{{"shop", "a", "host: cart, trafficPolicy: {tls: {mode: ISTIO_MUTUAL, sni: x.example}}"}},
-			want:  snapshot.HandConnection{TLS: snapshot.ClientOther, Mode: "TLS mode ISTIO_MUTUAL with an SNI of its own", Place: snapshot.HandBeside},
+			want:  snapshot.HandConnection{Settings: true, TLS: snapshot.ClientOther, Mode: "TLS mode ISTIO_MUTUAL with an SNI of its own", Place: snapshot.HandBeside},
 		},
 	} {
 		c := &snapshot.Cluster{Name: "east"}
