@@ -34,6 +34,7 @@ var notEvaluated = []struct{ kind, reason string }{
 	{"proxies: headless Service: route", "to the address that the caller asked for, which is not evaluated"},
 	{"proxies: headless Service: route", "nothing to ask their proxies for"},
 	{"proxies: endpoint of a ServiceEntry, or of another service", "was found: it may have ended"},
+	{"proxies: connection for a port of requests", "reads connections as requests of HTTP"},
 	{"proxies: TLS of the application", "whether the application takes TLS is not known"},
 }
 

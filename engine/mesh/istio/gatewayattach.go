@@ -21,8 +21,8 @@ type attachedRoutes struct {
 	ref     snapshot.Ref
 	created time.Time
 	revisioned
-	// home is the namespace of the Service or ServiceEntry. Callers in other namespaces than that of the object see it only if it is
-	// there, too (Istio, buildSidecarVirtualHostsForVirtualService).
+	// home is the namespace of the Service or ServiceEntry. Callers in other namespaces than that of the object use it for requests only
+	// if it is there, too (Istio, buildSidecarVirtualHostsForVirtualService); for connections, all do that see it.
 	home string
 	// key is what istiod merges: one VirtualService is made of all objects with the same.
 	key  string
@@ -168,7 +168,7 @@ func (r *attachedRoutes) exported(mesh *snapshot.MeshPlan) callerNamespaces {
 // seenBy are the namespaces whose callers use the routes.
 func (r *attachedRoutes) seenBy(mesh *snapshot.MeshPlan) callerNamespaces {
 	to := r.exported(mesh)
-	if r.ref.Namespace != r.home {
+	if r.ref.Namespace != r.home && len(r.http) > 0 {
 		return to.only(r.ref.Namespace)
 	}
 	return to
