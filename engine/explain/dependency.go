@@ -51,7 +51,7 @@ type EgressHost struct {
 
 // egress is the limit on the hosts of a workload's proxies; nil if there is none.
 func (x *Index) egress(workload snapshot.Ref) *Egress {
-	s := x.sidecarOf(workload)
+	s := x.sidecars[workload]
 	if s == nil {
 		return nil
 	}
@@ -65,8 +65,6 @@ func (x *Index) egress(workload snapshot.Ref) *Egress {
 	}
 	return out
 }
-
-func (x *Index) sidecarOf(workload snapshot.Ref) *snapshot.SidecarPlan { return x.sidecars[workload] }
 
 // section lists the hosts.
 func (e *Egress) section() Section {

@@ -103,7 +103,7 @@ func takenAt(q *query, of *snapshot.HostQuery) string {
 		return ""
 	}
 	callers := q.callers()
-	if egress := q.sidecarOf(snapshot.RefOf(snapshot.Workload, q.workload)); egress != nil {
+	if egress, _ := generatedSidecar(q); egress != nil {
 		if !egress.Egress.Everything { // hosts of others are not among its own
 			return ""
 		}

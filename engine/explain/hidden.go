@@ -47,10 +47,35 @@ func (q *query) notImported(host, home string) string {
 // byHandOfCallers is what users wrote about what the callers' proxies know; nil if a generated object says that, and of gateways, of
 // which no Sidecar says it (Istio, PushContext.doGetSidecarScope).
 func (q *query) byHandOfCallers() snapshot.ByHand {
-	if isGateway(q.workload) || q.egress(snapshot.RefOf(snapshot.Workload, q.workload)) != nil {
+	if sidecar, _ := generatedSidecar(q); isGateway(q.workload) || sidecar != nil {
 		return nil
 	}
 	return q.outside.byHand[q.mesh]
+}
+
+// generatedSidecar is the generated object that says what the callers' proxies know; nil if none does, or if the mesh uses an older one
+// that users wrote for the same pods. Contested says that it is not known which of the two is older.
+func generatedSidecar(q *query) (generated *snapshot.SidecarPlan, contested string) {
+	generated = q.sidecars[snapshot.RefOf(snapshot.Workload, q.workload)]
+	hand := q.outside.byHand[q.mesh]
+	if generated == nil || hand == nil || q.mesh.Dialect.ByAge == nil {
+		return generated, ""
+	}
+	since, known := q.created[generated.Ref]
+	for _, x := range hand.Egress(q.callers()) {
+		o, _ := objectOf(q.Index, x.Ref).(snapshot.APIObject)
+		if o == nil {
+			continue
+		}
+		switch _, pods := q.mesh.Dialect.ByAge(o); {
+		case len(pods) == 0: // one for the namespace comes after those that select pods
+		case !known:
+			contested = byHandName(x.Ref) + " " + x.What + " that say which hosts the proxies of the callers know: which that is, is not known"
+		case olderThan(o, generated.Ref, since):
+			return nil, ""
+		}
+	}
+	return generated, contested
 }
 
 // callers are the pods of the workload.
@@ -89,6 +114,10 @@ func pastUnknown() connection {
 // answerHidden answers for a Destination whose host the callers' proxies do not know, as the sentence hidden says. A service of their
 // own cluster they may call nevertheless, past the mesh: its name is one of Kubernetes, too.
 func (q *query) answerHidden(out *Why, d *snapshot.DestinationPlan, hidden string) {
+	if _, contested := generatedSidecar(q); contested != "" {
+		out.Verdict, out.Reason = Unknown, contested+"; by the generated one, "+hidden
+		return
+	}
 	if q.mesh.Ref != d.Mesh.Ref {
 		out.Verdict, out.Reason = Unreachable, hidden
 		return

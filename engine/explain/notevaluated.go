@@ -21,6 +21,9 @@ func notEvaluated(q *query, out *Why) (list []string) {
 	if called := q.destinations[out.To]; called == nil || called.Mesh != nil && called.Mesh.Ref != q.mesh.Ref {
 		list = append(list, unresolved(q, out.Host)...)
 	}
+	if _, contested := generatedSidecar(q); contested != "" && !isGateway(q.workload) {
+		list = append(list, "whether the proxies of the callers know "+out.Host+": "+contested)
+	}
 	for i := range out.Outcomes {
 		o := &out.Outcomes[i]
 		d := q.destinations[o.Destination]

@@ -382,7 +382,7 @@ func (q *query) unknownHost(d *snapshot.DestinationPlan) string {
 
 // hostMissing says why the proxies of the callers do not know a host; empty if they do.
 func (q *query) hostMissing(to snapshot.Ref, host string) string {
-	sidecar := q.sidecarOf(snapshot.RefOf(snapshot.Workload, q.workload))
+	sidecar, _ := generatedSidecar(q)
 	if sidecar == nil || sidecar.Egress.Everything || slices.ContainsFunc(sidecar.Egress.Hosts, func(h snapshot.EgressHost) bool {
 		rest, isPattern := strings.CutPrefix(h.Host, "*")
 		return h.Destination == to || h.Host == host || isPattern && strings.HasSuffix(host, rest)

@@ -27,6 +27,9 @@ func (q *query) answerVirtualDestination(out *Why, v *snapshot.VirtualDestinatio
 	}
 	if reason := q.hostMissing(v.Ref, v.Hostname); reason != "" && !isGateway(q.workload) {
 		out.Verdict, out.Reason = Unreachable, reason
+		if _, contested := generatedSidecar(q); contested != "" {
+			out.Verdict, out.Reason = Unknown, contested+"; by the generated one, "+reason
+		}
 		return
 	}
 	of := &snapshot.HostQuery{
