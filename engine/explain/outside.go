@@ -245,7 +245,7 @@ func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection,
 		case tls == snapshot.TLSNone && call.Caller != nil:
 			call.Caller = nil
 			unidentified = fmt.Sprintf("the callers present no identity, as %s turns mutual TLS off for port %d of the pods", byHandName(by), call.PodPort)
-		case tls == snapshot.TLSUnmet && !how.mutual() && (!how.foreign || from.Ref != d.Mesh.Ref):
+		case tls == snapshot.TLSUnmet && !how.mutual() && !how.foreign:
 			return judged{verdict: Unreachable, byHand: true, reason: byHandName(by) + " takes only mutual TLS, and callers come without, as another one turns it off for all pods of the namespace or the mesh: turn it on there, or set TLS mode ISTIO_MUTUAL for the service"}
 		case (tls == snapshot.TLSMutual || tls == snapshot.TLSUnmet) && how.plain != "":
 			return judged{verdict: Unreachable, byHand: true, reason: byHandName(by) + " takes only mutual TLS, and " + how.plain}
