@@ -101,6 +101,11 @@ func (q *query) answerPast(out *Why, d *snapshot.DestinationPlan, how connection
 	past := Outcome{Destination: d.Ref, Host: out.Host, Port: q.request.Port, Cluster: q.clusterOf(d.Ref), service: serviceRef(d), past: true}
 	ready := len(endpointsOf(d, nil))
 	past.Endpoints, past.Hops = &ready, []Hop{{To: "a pod of " + d.Ref.Name, Cluster: d.Mesh.Cluster}}
+	if past.Reason = untranslated(q, d, q.request.Port); past.Reason != "" {
+		past.Verdict = Unknown
+		out.Outcomes = divide([]Outcome{past}, whole)
+		return
+	}
 	out.Outcomes = divide(q.decided(past, d, q.request.Port, how, nil), whole)
 	out.NotEvaluated = append(out.NotEvaluated, "whether the network of the cluster lets them reach its pods past the mesh")
 }

@@ -24,11 +24,9 @@ func (q *query) destinationOutcomes(d *snapshot.DestinationPlan, port uint32, su
 		out.Verdict, out.Reason = Unreachable, noPortText(d, port)
 		return []Outcome{out}
 	}
-	if resolvesPods(q, d) {
-		if number := untranslated(d, port); number != 0 {
-			out.Verdict, out.Reason = Unknown, fmt.Sprintf("%s is headless: callers connect to port %d of its pods themselves, which serve it on port %d: whether anything answers there is not known. Give the Service the port of its pods", d.Ref.Name, port, number)
-			return []Outcome{out}
-		}
+	if reason := untranslated(q, d, port); reason != "" {
+		out.Verdict, out.Reason = Unknown, reason
+		return []Outcome{out}
 	}
 	endpoints, with, unknown := q.podsOfSubset(d, subset)
 	if unknown != "" {
@@ -70,16 +68,19 @@ func resolvesPods(q *query, d *snapshot.DestinationPlan) bool {
 	return k != nil && k.Headless && d.Mesh != nil && d.Mesh.Ref == q.mesh.Ref
 }
 
-// untranslated is another port than that of a headless service on which its pods serve it; 0 if there is none (kubernetes.io: headless
-// Services).
-func untranslated(d *snapshot.DestinationPlan, port uint32) uint32 {
+// untranslated says that the pods of a headless service serve one of its ports on another one, to which nothing translates it for callers
+// that resolve the pods (kubernetes.io: headless Services); empty if none of them does.
+func untranslated(q *query, d *snapshot.DestinationPlan, port uint32) string {
+	if !resolvesPods(q, d) {
+		return ""
+	}
 	k := d.Destination.Spec.KubeService
 	for i := range k.EndpointSubsets {
 		if number, serves := snapshot.SubsetPort(k, &k.EndpointSubsets[i], port); serves && number != port {
-			return number
+			return fmt.Sprintf("%s is headless: callers connect to port %d of its pods themselves, which serve it on port %d: whether anything answers there is not known. Give the Service the port of its pods", d.Ref.Name, port, number)
 		}
 	}
-	return 0
+	return ""
 }
 
 // resolvedOutcomes are where the requests of a route to such a Destination end, which is no matter of the route.
