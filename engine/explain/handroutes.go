@@ -181,21 +181,25 @@ func (q *query) resolved(a *snapshot.Action, of *snapshot.HostQuery) *snapshot.A
 	return &out
 }
 
-// definesByHand reports whether an object that users wrote, and that the callers see, defines a subset.
-func definesByHand(q *query, d *snapshot.DestinationPlan, subset string) bool {
+// subsetByHand are the labels of a subset as an object defines it that users wrote, and that the callers use: not one that the generated
+// object takes the place of.
+func subsetByHand(q *query, d *snapshot.DestinationPlan, subset string) (labels map[string]string, found bool) {
 	k, hand := q.workload.Spec.Kubernetes, q.outside.byHand[q.mesh]
 	if k == nil || hand == nil {
-		return false
+		return nil, false
 	}
-	_, found := hand.SubsetLabels(q.hostQuery(d), q.callers(), subset)
-	return found
+	of := q.hostQuery(d)
+	if h, found := hand.ConnectionFor(of, q.callers(), subset); found && h.Place == snapshot.HandBehind && q.outside.connections[clusterHost{q.mesh.Cluster, of.Host}] {
+		return nil, false
+	}
+	return hand.SubsetLabels(of, q.callers(), subset)
 }
 
 // podsOfSubset are the ready endpoints of a subset, which generated objects or those that users wrote define, and its labels.
 func (q *query) podsOfSubset(d *snapshot.DestinationPlan, subset string) (endpoints []discoveryv1.Endpoint, with map[string]string, unknown string) {
 	with, found := subsetLabels(q.unwritten.viewsOf(d), subset)
-	if k, hand := q.workload.Spec.Kubernetes, q.outside.byHand[q.mesh]; !found && k != nil && hand != nil {
-		with, found = hand.SubsetLabels(q.hostQuery(d), q.callers(), subset)
+	if !found {
+		with, found = subsetByHand(q, d, subset)
 	}
 	if !found {
 		return nil, nil, fmt.Sprintf("no DestinationRule that the callers see defines subset %s of %s", subset, hostFrom(q.mesh, d))

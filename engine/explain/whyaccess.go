@@ -43,9 +43,11 @@ func (q *query) destinationOutcomes(d *snapshot.DestinationPlan, port uint32, su
 		return []Outcome{out}
 	}
 	how := connectionOf(q.Index, q.workload, q.mesh, d, port, subset)
-	if how.instead != "" && subset != "" && !definesByHand(q, d, subset) {
-		out.Verdict, out.Reason = Unreachable, how.instead+", and does not define subset "+subset
-		return []Outcome{out}
+	if how.instead != "" && subset != "" {
+		if _, found := subsetByHand(q, d, subset); !found {
+			out.Verdict, out.Reason = Unreachable, how.instead+", and does not define subset "+subset
+			return []Outcome{out}
+		}
 	}
 	if by := plainByPeers(q, d, how, with); by != "" {
 		out.Verdict, out.Reason = Unreachable, by
