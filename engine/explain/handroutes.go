@@ -128,8 +128,8 @@ func (q *query) precedes(first *snapshot.HandRoutes, host string, generated bool
 		return !first.Pattern || !generated, true
 	}
 	ours := q.outside.hosts.find(first.As, []string{host})
-	if first.First && !isExportedByName(q.Index, ours) {
-		return true, true
+	if generated := precedenceOf(q.Index, ours, q.workload.Spec.Kubernetes.Controller.Namespace); first.Precedence != generated {
+		return first.Precedence < generated, true
 	}
 	since, known := q.created[ours]
 	if !known {
@@ -138,16 +138,22 @@ func (q *query) precedes(first *snapshot.HandRoutes, host string, generated bool
 	return cmp.Or(first.Created.Compare(since), cmp.Compare(first.As.Name, ours.Name), cmp.Compare(first.As.Namespace, ours.Namespace)) < 0, true
 }
 
-// isExportedByName reports whether a generated object is not for all namespaces: then it is among those that are for the callers' own.
-func isExportedByName(x *Index, ref snapshot.Ref) bool {
+// precedenceOf is that of a generated object for callers in a namespace.
+func precedenceOf(x *Index, ref snapshot.Ref, callers string) snapshot.Precedence {
 	for o := range x.state.Output.Objects {
 		if o.Ref != ref {
 			continue
 		}
 		spec, ok := o.Content.Spec.(interface{ GetExportTo() []string })
-		return ok && len(spec.GetExportTo()) > 0 && !slices.Contains(spec.GetExportTo(), "*")
+		switch {
+		case !ok || len(spec.GetExportTo()) == 0 || slices.Contains(spec.GetExportTo(), "*"):
+		case ref.Namespace == callers:
+			return snapshot.OwnOnly
+		default:
+			return snapshot.ForSome
+		}
 	}
-	return false
+	return snapshot.ForAll
 }
 
 // resolved is an action with the Destinations of its targets. A target without a port gets that of the request, or the only one of its

@@ -64,8 +64,8 @@ type HandRoutes struct {
 	Ref Ref
 	// As is the object as which the mesh compares it with others of the same age. It differs from Ref where the mesh makes one of it.
 	As Ref
-	// First: it is used before generated objects for the host. Else the older of the two is.
-	First bool
+	// Precedence is its place before its age is looked at. Of it and a generated object with the same one, the older is used.
+	Precedence Precedence
 	// Pattern: it is for several hosts, and used only if nothing is for this one.
 	Pattern bool
 	Created time.Time
@@ -73,6 +73,22 @@ type HandRoutes struct {
 	// the object is none for them.
 	Routes []HandRoute
 }
+
+// Precedence is the place of an object with routes among those for a host, whatever their age: the one with the least is used.
+type Precedence int
+
+const (
+	// AttachedToOwn: it is attached to a service, in the namespace of the callers, and for these alone.
+	AttachedToOwn Precedence = iota
+	// OwnOnly: it is in the namespace of the callers, and for these alone.
+	OwnOnly
+	// ForSome: it is for some namespaces, that of the callers among them.
+	ForSome
+	// AttachedForAll: it is attached to a service, in the namespace of the callers, and for all.
+	AttachedForAll
+	// ForAll: it is for all.
+	ForAll
+)
 
 // HandRoute is one route. Its targets have hosts as the mesh knows them, and no Destinations.
 type HandRoute struct {

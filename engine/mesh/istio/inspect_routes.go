@@ -22,10 +22,9 @@ func (h *handWritten) RoutesFor(of *snapshot.HostQuery, callers *snapshot.PodQue
 		if !to.includes(namespace) || vs == nil {
 			continue
 		}
-		one := ranked{rank: rankOf(to, o.ref.Namespace, namespace, false), HandRoutes: snapshot.HandRoutes{Ref: o.ref, As: o.ref, Created: o.created, First: !to.all}}
+		one := ranked{hosts: vs.Spec.Hosts, HandRoutes: snapshot.HandRoutes{Ref: o.ref, As: o.ref, Created: o.created, Precedence: precedenceOf(to, o.ref.Namespace, namespace, false)}}
 		// Which of several patterns is nearest is of no matter to connections (Istio, getConfigsForHost).
 		one.Pattern = of.Traffic == snapshot.Requests && !slices.ContainsFunc(exact, func(e handWrittenObject) bool { return e.ref == o.ref })
-		one.First = one.First && !one.Pattern
 		if one.Pattern {
 			one.nearness = longestPattern(vs.Spec.Hosts, of.Host)
 		}
@@ -40,19 +39,22 @@ func (h *handWritten) RoutesFor(of *snapshot.HostQuery, callers *snapshot.PodQue
 		list = append(list, one)
 	}
 	list = append(list, h.attachedFor(of, namespace)...)
-	// A Sidecar imports them from their own namespace, as it does services (Istio, SidecarScope.selectVirtualServices).
-	imports := func(from string) bool {
-		_, hides := h.Hides(&snapshot.HostQuery{Host: of.Host, Mesh: of.Mesh, Home: from, Port: of.Port}, callers)
-		return !hides
+	// A Sidecar imports them from their own namespace, as it does services: with all of its hosts, if it imports one of them (Istio,
+	// SelectVirtualServices).
+	imports := func(from string, hosts ...string) bool {
+		return slices.ContainsFunc(append(slices.Clone(hosts), of.Host), func(host string) bool {
+			_, hides := h.Hides(&snapshot.HostQuery{Host: h.fullName(host, from), Mesh: of.Mesh, Home: from, Port: of.Port}, callers)
+			return !hides
+		})
 	}
 	attached := of.Traffic == snapshot.Requests && slices.ContainsFunc(h.attached[of.Host], func(r attachedRoutes) bool {
 		return r.of(of.Mesh) && r.exported(of.Mesh).includes(namespace) && imports(r.ref.Namespace)
 	})
 	// Patterns are only for hosts that nothing is attached to, be it for other callers or another port (Istio,
 	// computeWildcardHostVirtualServiceIndex).
-	list = slices.DeleteFunc(list, func(r ranked) bool { return !imports(r.As.Namespace) || attached && r.Pattern })
+	list = slices.DeleteFunc(list, func(r ranked) bool { return !imports(r.As.Namespace, r.hosts...) || attached && r.Pattern })
 	slices.SortStableFunc(list, func(a, b ranked) int {
-		return cmp.Or(order(a.Pattern, b.Pattern), cmp.Compare(b.nearness, a.nearness), cmp.Compare(a.rank, b.rank), a.Created.Compare(b.Created),
+		return cmp.Or(order(a.Pattern, b.Pattern), cmp.Compare(b.nearness, a.nearness), cmp.Compare(a.Precedence, b.Precedence), a.Created.Compare(b.Created),
 			strings.Compare(a.As.Name, b.As.Name), strings.Compare(a.As.Namespace, b.As.Namespace))
 	})
 	out := make([]snapshot.HandRoutes, len(list))
@@ -62,11 +64,13 @@ func (h *handWritten) RoutesFor(of *snapshot.HostQuery, callers *snapshot.PodQue
 	return out
 }
 
-// ranked is an object with its place before its age is looked at.
+// ranked is an object with what else decides which one is used.
 type ranked struct {
 	snapshot.HandRoutes
 	// nearness is the length of the pattern; 0 if it is none.
-	nearness, rank int
+	nearness int
+	// hosts are all that it is for; none if that is the one that was asked for.
+	hosts []string
 }
 
 // longestPattern is the length of the nearest of some patterns that a host matches (Istio, host.MoreSpecific); 0 if none does.
@@ -79,20 +83,21 @@ func longestPattern(patterns []string, host string) (longest int) {
 	return longest
 }
 
-// rankOf is the place of an object in a namespace for callers in a namespace that see it (Istio, SelectVirtualServices): attached is
-// set for those of the Gateway API. Generated objects, which are for all, are among the last.
-func rankOf(to callerNamespaces, own, callers string, attached bool) int {
-	rank := 4
+// precedenceOf is that of an object in a namespace for callers in a namespace that see it (Istio, SelectVirtualServices): attached is set
+// for those of the Gateway API.
+func precedenceOf(to callerNamespaces, own, callers string, attached bool) snapshot.Precedence {
+	attached = attached && own == callers
 	switch {
+	case !to.all && attached:
+		return snapshot.AttachedToOwn
 	case !to.all && own == callers:
-		rank = 0
+		return snapshot.OwnOnly
 	case !to.all:
-		rank = 2
+		return snapshot.ForSome
+	case attached:
+		return snapshot.AttachedForAll
 	}
-	if !attached || own != callers {
-		rank++
-	}
-	return rank
+	return snapshot.ForAll
 }
 
 // attachedFor are what istiod makes VirtualServices of, each of the objects with the same key; the oldest gives it its age.
@@ -112,8 +117,8 @@ func (h *handWritten) attachedFor(of *snapshot.HostQuery, namespace string) (out
 			at[key] = len(out)
 			as := r.ref
 			as.Kind, as.Name = snapshot.VirtualService, key
-			first := !to.all || r.ref.Namespace == namespace
-			out = append(out, ranked{rank: rankOf(r.exported(of.Mesh), r.ref.Namespace, namespace, true), HandRoutes: snapshot.HandRoutes{Ref: r.ref, As: as, Created: r.created, First: first}})
+			precedence := precedenceOf(r.exported(of.Mesh), r.ref.Namespace, namespace, true)
+			out = append(out, ranked{HandRoutes: snapshot.HandRoutes{Ref: r.ref, As: as, Created: r.created, Precedence: precedence}})
 		}
 		if of.Traffic == snapshot.Requests {
 			routes[key] = append(routes[key], r.http...)
