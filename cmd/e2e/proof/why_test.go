@@ -67,6 +67,9 @@ func (w *environment) workloadOf(p proxy) (snapshot.Ref, bool) {
 	return snapshot.Ref{}, false
 }
 
+// pastTheMesh is what an answer leaves open where the proxy of the caller does not know the host, and passes on what is for it.
+const pastTheMesh = "whether the network of the cluster lets them reach its pods past the mesh"
+
 // differs says how an answer differs from what proxies do; empty if it does not.
 func (w *environment) differs(p proxy, d *snapshot.DestinationPlan, answer *explain.Why, configs map[string]*envoy.Config) string {
 	config := configs[p.String()]
@@ -85,16 +88,21 @@ func (w *environment) differs(p proxy, d *snapshot.DestinationPlan, answer *expl
 		return ""
 	}
 	host := config.VirtualHost(answer.Host, answer.Request.Port)
-	if host == nil {
-		return "the proxy does not know " + answer.Host
-	}
 	request := envoy.Request{Method: answer.Request.Method, Path: answer.Request.Path, Headers: answer.Request.Headers, Principal: answer.Identity}
-	route := host.RouteFor(request)
-	if route == nil {
-		return "no route takes it"
-	}
-	if difference := routeDiffers(answer, route); difference != "" {
-		return difference
+	switch past := slices.Contains(answer.NotEvaluated, pastTheMesh); {
+	case past && host != nil:
+		return "it says that the proxy passes it on as it is, but the proxy knows " + answer.Host
+	case past:
+	case host == nil:
+		return "the proxy does not know " + answer.Host
+	default:
+		route := host.RouteFor(request)
+		if route == nil {
+			return "no route takes it"
+		}
+		if difference := routeDiffers(answer, route); difference != "" {
+			return difference
+		}
 	}
 	for i := range answer.Outcomes {
 		if difference := w.outcomeDiffers(&answer.Outcomes[i], request, configs); difference != "" {

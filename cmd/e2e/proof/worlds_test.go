@@ -39,6 +39,8 @@ const (
 	questionsPerWorld = 40
 	// worldsVariable is the environment variable with how many worlds are drawn instead of drawnWorlds.
 	worldsVariable = "MESHCTL_TEST_WORLDS"
+	// worldsPerProcess bounds the memory of a process: each world leaves some MB of istiod behind.
+	worldsPerProcess = 200
 )
 
 // generatedAt is when generated objects were created, between those that users wrote before and after.
@@ -58,7 +60,12 @@ func TestDrawnWorlds(t *testing.T) {
 	for range 2 {
 		group.Go(func() {
 			control := startWorlds(t, binary)
-			for {
+			defer func() { control.end() }()
+			for asked := 1; ; asked++ {
+				if asked%worldsPerProcess == 0 {
+					control.end()
+					control = startWorlds(t, binary)
+				}
 				mu.Lock()
 				number := next
 				next++
@@ -104,6 +111,8 @@ func worldsToDraw(t *testing.T) uint64 {
 type worldsProcess struct {
 	in  io.Writer
 	out *bufio.Reader
+	// end has it exit, and waits for that.
+	end func()
 }
 
 func startWorlds(t *testing.T, binary string) *worldsProcess {
@@ -118,14 +127,13 @@ func startWorlds(t *testing.T, binary string) *worldsProcess {
 	var said strings.Builder
 	command.Stderr = &said
 	require.NoError(t, command.Start())
-	t.Cleanup(func() {
+	return &worldsProcess{in, bufio.NewReaderSize(out, 1<<20), func() {
 		_ = in.Close()
 		_ = command.Wait()
 		if t.Failed() && said.Len() > 0 {
 			t.Log(said.String())
 		}
-	})
-	return &worldsProcess{in, bufio.NewReaderSize(out, 1<<20)}
+	}}
 }
 
 // configs are those of the proxies of a cluster, by name of the pod.
