@@ -195,8 +195,10 @@ func TestCheckupOfDrifts(t *testing.T) {
 	require.NotZero(t, route)
 	leftover := route
 	leftover.Name = "old"
+	bounced := snapshot.Ref{Kind: snapshot.PodBounceDirective, Cluster: route.Cluster, Namespace: "gloo-mesh", Name: "istiod"}
 	observed := &snapshot.Observed{Drifts: []snapshot.Drift{
 		{Ref: leftover, State: snapshot.DriftLeftover},
+		{Ref: bounced, State: snapshot.DriftLeftover},
 		{Ref: route, State: snapshot.DriftChanged, By: "kubectl-edit", At: checkedAt, Fields: []snapshot.DriftField{
 			{Path: "spec.http[0].route[].weight", InForce: "75/15/10", Wanted: "75/60/10"}, {Path: "spec.http[0].timeout", InForce: "", Wanted: "1s"},
 		}},
@@ -219,7 +221,10 @@ func TestCheckupOfDrifts(t *testing.T) {
 	policy, ok := index.Describe(snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "gloo-mesh", Name: "reviews-shift"}).(*explain.Policy)
 	require.True(t, ok)
 	assert.Equal(t, explain.StateDiffers, policy.State)
-	assert.Equal(t, observed.Drifts[1:], policy.Drifts)
+	assert.Equal(t, observed.Drifts[2:], policy.Drifts)
+	at := slices.IndexFunc(index.Issues(), func(i snapshot.Issue) bool { return i.Ref == bounced })
+	require.GreaterOrEqual(t, at, 0)
+	assert.Equal(t, snapshot.Info, index.Issues()[at].Severity, "what was carried out decides about no request")
 }
 
 // TestWhoIsOlder of two objects for the same, the mesh uses.

@@ -153,9 +153,12 @@ func (x *Index) driftIssue(d *snapshot.Drift, leads bool) snapshot.Issue {
 		return snapshot.Errorf(snapshot.Drifted, hint, "%s %s is not in cluster %s, and should be", d.Ref.Kind, name, d.Ref.Cluster).On(d.Ref, d.Ref)
 	case snapshot.DriftLeftover:
 		issue := snapshot.Warnf(snapshot.Drifted, "start `meshctl serve`: it deletes it", "%s %s is in cluster %s, and nothing wants it any more", d.Ref.Kind, name, d.Ref.Cluster)
-		if leads {
+		switch {
+		case leads:
 			// It knows why it keeps it, for a while (Settings), and says so if that needs somebody.
 			issue.Severity, issue.Hint = snapshot.Info, "`meshctl serve` deletes it after a while"
+		case d.Ref.Kind == snapshot.PodBounceDirective:
+			issue.Severity = snapshot.Info // it was carried out, and decides about no request
 		}
 		return issue.On(d.Ref, d.Ref)
 	case snapshot.DriftForeign:
