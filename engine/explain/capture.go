@@ -116,7 +116,7 @@ func (g *podGroup) toPastProxy(how connection) judged {
 	plain := how.plain != "" || g.plain != "" && !how.mutual() && !how.foreign
 	if g.guard != nil && !how.mutual() && !how.foreign {
 		tls, _ := g.guard.TLS(g.port)
-		plain = plain || tls == snapshot.TLSNone || tls == snapshot.TLSUnmet
+		plain = plain || tls == snapshot.TLSNone || tls == snapshot.TLSUnmet || tls == snapshot.TLSUnused
 	}
 	switch {
 	case g.pastProxy == discoveryv1.PastProxyUncaptured:

@@ -237,12 +237,17 @@ func judge(d *snapshot.DestinationPlan, from *snapshot.MeshPlan, how connection,
 		return judged{verdict: Unknown, byHand: true, reason: how.other + ": whether the pods take that is not known"}
 	}
 	if guard != nil {
-		switch tls, by := guard.TLS(call.PodPort); {
+		tls, by := guard.TLS(call.PodPort)
+		if tls == snapshot.TLSUnused && (how.foreign || how.mutual()) {
+			tls = snapshot.TLSAny
+		}
+		off := tls == snapshot.TLSNone || tls == snapshot.TLSUnused
+		switch {
 		case tls == snapshot.TLSNone && how.plain == "" && (how.foreign && !d.Mesh.Limited || how.mutual()):
 			return judged{verdict: Unreachable, byHand: true, reason: fmt.Sprintf("%s, which %s turns off for port %d of the pods", how.comeWithMutual(), byHandName(by), call.PodPort)}
-		case tls == snapshot.TLSNone && how.resolved && how.plain == "":
+		case off && how.resolved && how.plain == "":
 			return judged{verdict: Unknown, byHand: true, reason: fmt.Sprintf("%s is headless, and %s turns mutual TLS off for port %d of its pods: whether the callers come without is not known", d.Ref.Name, byHandName(by), call.PodPort)}
-		case tls == snapshot.TLSNone && call.Caller != nil:
+		case off && call.Caller != nil:
 			call.Caller = nil
 			unidentified = fmt.Sprintf("the callers present no identity, as %s turns mutual TLS off for port %d of the pods", byHandName(by), call.PodPort)
 		case tls == snapshot.TLSUnmet && !how.mutual() && !how.foreign:

@@ -43,7 +43,7 @@ func turnedOff(o *outside, mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan,
 	}
 	for _, g := range hand.Guards(of) {
 		for _, port := range ports {
-			if tls, ref := g.TLS(port); tls == snapshot.TLSNone {
+			if tls, ref := g.TLS(port); tls == snapshot.TLSNone || tls == snapshot.TLSUnused {
 				return ref, true
 			}
 		}

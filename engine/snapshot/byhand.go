@@ -199,8 +199,10 @@ const (
 	TLSNone TLS = "none"
 	// TLSMutual: they take nobody without a certificate.
 	TLSMutual TLS = "mutual"
-	// TLSUnmet: as TLSMutual, but callers come without one, unless they are told to.
+	// TLSUnmet: as TLSMutual, but callers of their cluster come without one, unless they are told to.
 	TLSUnmet TLS = "unmet"
+	// TLSUnused: as TLSAny, but callers of their cluster come without one, unless they are told to.
+	TLSUnused TLS = "unused"
 )
 
 // Call is a request or a connection as the proxies of the pods see it that are called.

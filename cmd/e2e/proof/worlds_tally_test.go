@@ -19,7 +19,7 @@ var notKnown = []struct{ kind, reason string }{
 	{"headless Service: TLS of single pods", "whether the callers come without is not known"},
 	{"routes for a host that callers do not know", "whether they use these is not known"},
 	{"exportTo that a route overrides", "the proxies of the callers do not know it: "},
-	{"DestinationRule: TLS of the application", "whether the pods take that is not known"},
+	{"DestinationRule: TLS of the application", "take that is not known"},
 	{"DestinationRule beside a generated one", "beside a generated object in the same namespace"},
 	{"WorkloadEntry: whether it has a proxy", "whether they run a proxy"},
 }

@@ -65,7 +65,7 @@ func (g *guard) TLS(podPort uint32) (snapshot.TLS, snapshot.Ref) {
 	case wanted == snapshot.TLSMutual:
 		return snapshot.TLSUnmet, by
 	}
-	return snapshot.TLSNone, of
+	return snapshot.TLSUnused, of
 }
 
 // wanted is what the pods want.

@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,7 +48,8 @@ func (h *handWritten) Tries(service *discoveryv1.KubeService, mesh *snapshot.Mes
 
 // withoutTLS are the PeerAuthentications that turn mutual TLS off for ports of a service.
 func (h *handWritten) withoutTLS(service *discoveryv1.KubeService, mesh *snapshot.MeshPlan) []snapshot.Intersection {
-	ports := map[snapshot.Ref][]string{}
+	// unused are those of pods that would take it, and ports all others.
+	ports, unused := map[snapshot.Ref][]string{}, map[snapshot.Ref][]string{}
 	for _, part := range service.EndpointSubsets {
 		if part.NoProxy && !part.Machines {
 			continue
@@ -57,13 +59,23 @@ func (h *handWritten) withoutTLS(service *discoveryv1.KubeService, mesh *snapsho
 			g := &guard{mesh: mesh, cluster: h.from.Name, peers: h.peersOn(of, part.Endpoints[i].Labels)}
 			for _, p := range part.Ports {
 				port := strconv.FormatUint(uint64(p.Port), 10)
-				if tls, by := g.TLS(p.Port); tls == snapshot.TLSNone && !slices.Contains(ports[by], port) {
+				switch tls, by := g.TLS(p.Port); {
+				case tls == snapshot.TLSNone && !slices.Contains(ports[by], port):
 					ports[by] = append(ports[by], port)
+				case tls == snapshot.TLSUnused && !slices.Contains(unused[by], port):
+					unused[by] = append(unused[by], port)
 				}
 			}
 		}
 	}
 	var out []snapshot.Intersection
+	for by, list := range unused {
+		slices.Sort(list)
+		out = append(out, snapshot.Intersection{
+			Ref: by, What: "has callers of its cluster present no identity to port " + strings.Join(list, ", ") + " of pods that take mutual TLS",
+			Hint: "set mode PERMISSIVE or STRICT there",
+		})
+	}
 	for by, list := range ports {
 		slices.Sort(list)
 		out = append(out, snapshot.Intersection{
@@ -71,7 +83,9 @@ func (h *handWritten) withoutTLS(service *discoveryv1.KubeService, mesh *snapsho
 			Hint: "set mode PERMISSIVE or STRICT there",
 		})
 	}
-	slices.SortFunc(out, func(a, b snapshot.Intersection) int { return a.Ref.Compare(b.Ref) })
+	slices.SortFunc(out, func(a, b snapshot.Intersection) int {
+		return cmp.Or(a.Ref.Compare(b.Ref), strings.Compare(a.What, b.What))
+	})
 	return out
 }
 
