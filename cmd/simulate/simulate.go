@@ -38,8 +38,9 @@ excluded what does not answer are not counted.
   workload/NAME           all pods of a workload, which may be a gateway
 
 Without --lose, it lists what is worth a look on a quiet day: services that let
-everybody in, services that let nobody in, callers that no service lets in, and
-policies without effect.
+everybody in, where others let in callers without an identity all the same, such
+as at pods without a proxy, services that let nobody in, callers that no service
+lets in, and policies without effect.
 
 "meshctl why FROM TO --assume-down NAME" asks the same of one request.`
 

@@ -1,6 +1,8 @@
 package explain
 
 import (
+	"slices"
+
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -8,6 +10,8 @@ import (
 type Exposure struct {
 	// Unprotected are services that let everybody in, gateways left out; ascending.
 	Unprotected []snapshot.Ref `json:"unprotected"`
+	// Openings are where services that policies protect let in callers without an identity all the same; ascending by service.
+	Openings []Opening `json:"openings"`
 	// Closed are services that let nobody in; ascending.
 	Closed []snapshot.Ref `json:"closed"`
 	// NotLetIn are workloads of which no service that they reach lets requests in, gateways left out; ascending.
@@ -31,7 +35,7 @@ const mostJudged = 2_000_000
 
 // ExposureOf lists what nobody protects, who is let in nowhere, and what has no effect.
 func ExposureOf(x *Index) *Exposure {
-	out := &Exposure{Unprotected: []snapshot.Ref{}, Closed: []snapshot.Ref{}, NotLetIn: []snapshot.Ref{}, WithoutEffect: []IdlePolicy{}}
+	out := &Exposure{Unprotected: []snapshot.Ref{}, Openings: []Opening{}, Closed: []snapshot.Ref{}, NotLetIn: []snapshot.Ref{}, WithoutEffect: []IdlePolicy{}}
 	var gates []*gate
 	for _, ref := range sortedRefs(x.destinations) {
 		d := x.destinations[ref]
@@ -47,6 +51,9 @@ func ExposureOf(x *Index) *Exposure {
 			out.Unprotected = append(out.Unprotected, ref)
 		case AccessClosed:
 			out.Closed = append(out.Closed, ref)
+			fallthrough
+		default:
+			out.Openings = append(out.Openings, openingsOf(x, d)...)
 		}
 	}
 	judged := 0
@@ -116,6 +123,15 @@ func (e *Exposure) Page() Page {
 		}
 		page.Sections = append(page.Sections, s)
 	}
+	openings := Section{Title: "Where others let in callers without an identity", Header: []string{"SERVICE", "PORTS", "PODS", "WHY"}}
+	for i := range e.Openings {
+		openings.Rows = append(openings.Rows, e.Openings[i].row())
+		openings.Refs = append(openings.Refs, e.Openings[i].Service)
+	}
+	if len(openings.Rows) == 0 {
+		openings = Section{Title: openings.Title, Text: "Nowhere."}
+	}
+	page.Sections = slices.Insert(page.Sections, 1, openings)
 	policies := Section{Title: "Policies without effect", Header: []string{"POLICY", "WHY"}}
 	for _, p := range e.WithoutEffect {
 		policies.Rows = append(policies.Rows, []string{kindAndName(p.Policy), p.Why})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/explain"
+	"github.com/meshctl/meshctl/engine/offline"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -150,6 +151,34 @@ func TestFindLosses(t *testing.T) {
 	}
 }
 
+// TestOpenings: where services that policies protect let in callers without an identity all the same.
+func TestOpenings(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string][]string{
+		"no-proxy": {
+			"cart-old-shop-cluster-1 [80] 1 true these endpoints have no proxy of the mesh, so that no policy decides who may call them",
+			"cart-shop-cluster-1 [9080] 1 true these endpoints have no proxy of the mesh, so that no policy decides who may call them",
+			"cart-tls-shop-cluster-1 [9443] 1 true these endpoints have no proxy of the mesh, so that no policy decides who may call them",
+			"store-data-cluster-1 [80] 1 true these endpoints have no proxy of the mesh, so that no policy decides who may call them",
+		},
+		"authorization-by-hand": {
+			"cart-shop-cluster-1 [9080] 1 false the hand-written AuthorizationPolicy cluster-1/istio-system/authorizer leaves it to the external authorizer opa, the hand-written AuthorizationPolicy cluster-1/shop/no-admin denies by what is asked for, the hand-written AuthorizationPolicy cluster-1/shop/not-from-outside denies by the callers' addresses",
+		},
+		"past-proxies": {
+			"cart-shop-cluster-1 [9080] 1 true port 9080 of the pods passes their proxies by (excludeInboundPorts, includeInboundPorts or excludeInterfaces), so that no policy decides who may call them",
+		},
+		"peer-authentication": nil,
+	} {
+		input, _, err := offline.Load(offline.Dir("../../testdata/world/" + name + "/in"))
+		require.NoError(t, err)
+		var got []string
+		for _, o := range explain.ExposureOf(explain.New(engine.Translate(input))).Openings {
+			got = append(got, fmt.Sprintf("%s %v %d %t %s", o.Service.Name, o.Ports, o.Pods, o.Known, o.Why))
+		}
+		assert.Equal(t, want, got, name)
+	}
+}
+
 // TestExposure: what stands open, and what has no use.
 func TestExposure(t *testing.T) {
 	t.Parallel()
@@ -163,6 +192,6 @@ func TestExposure(t *testing.T) {
 		for _, p := range e.WithoutEffect {
 			assert.NotEmpty(t, p.Why)
 		}
-		assert.Len(t, e.Page().Sections, 4)
+		assert.Len(t, e.Page().Sections, 5)
 	}
 }

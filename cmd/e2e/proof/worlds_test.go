@@ -218,7 +218,9 @@ func (p *worldsProcess) compare(seed uint64) (counts map[string]int, wrong []str
 	}
 	index.Observe(nil, false, &snapshot.Observed{Created: created})
 	counts, wrong = proxies.ask(index, state, w.random)
-	if len(wrong) > 0 {
+	open, more := proxies.open(index, state)
+	maps.Copy(counts, open)
+	if wrong = append(wrong, more...); len(wrong) > 0 {
 		wrong = []string{w.String() + fmt.Sprintf("\n%d answers differ, such as:\n%s", len(wrong), wrong[0])}
 	}
 	return counts, wrong, nil
