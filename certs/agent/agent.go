@@ -256,6 +256,7 @@ func (a *agent) step(ctx context.Context, m *mesh) (again bool, err error) {
 	if f == nil {
 		return false, nil
 	}
+	refreshErr := a.refresh(ctx, f)
 	d := decide(f)
 	if d.write != nil {
 		if err := a.store.perform(ctx, d.write); err != nil {
@@ -268,7 +269,7 @@ func (a *agent) step(ctx context.Context, m *mesh) (again bool, err error) {
 		a.metrics.writes.Inc()
 		return true, nil
 	}
-	if d.done {
+	if d.done && refreshErr == nil {
 		a.options.Log.Info("the mesh has left", "mesh", m.name)
 		a.metrics.forget(m.name)
 		*m = mesh{}
@@ -278,10 +279,11 @@ func (a *agent) step(ctx context.Context, m *mesh) (again bool, err error) {
 		a.signByVault(d.sign)
 	}
 	waiting, restartErr := a.restart(ctx, f)
+	failed := errors.Join(refreshErr, restartErr)
 	if certificate == nil {
 		text := cmp.Or(waiting, d.note)
 		a.say(m, text)
-		return false, errors.Join(restartErr, a.tell(ctx, f.request, text))
+		return false, errors.Join(failed, a.tell(ctx, f.request, text))
 	}
 	if waiting != "" && d.status.Trust != nil && d.status.State != certificatesv1.IssuedCertificateFinished {
 		d.status.Trust.WaitingFor = waiting + f.heldUp()
@@ -289,7 +291,7 @@ func (a *agent) step(ctx context.Context, m *mesh) (again bool, err error) {
 	m.waits = d.status.State != certificatesv1.IssuedCertificateFinished || d.status.Trust == nil || d.status.Trust.WaitingFor != ""
 	a.say(m, d.status.Error)
 	a.metrics.observe(m.name, d.status)
-	return false, errors.Join(restartErr, a.report(ctx, certificate, d.status, nil))
+	return false, errors.Join(failed, a.report(ctx, certificate, d.status, nil))
 }
 
 // report writes a status if it says something new, and returns cause, or why the status could not be written.

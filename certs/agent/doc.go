@@ -80,5 +80,6 @@
 //	health.go   /healthz, /readyz and /metrics
 //	metrics.go  the metrics
 //	parts.go    Parts: sees what the mesh holds, and restarts
+//	refresh.go  having kubelets pass the Secret on at once
 //	rules.go    what the agent may do
 package agent

@@ -66,6 +66,8 @@ type facts struct {
 	// before is what was in cacerts before, from the backup. self is istiod's own root.
 	before, self *pki.CACerts
 	selfErr      error
+	// mayNotRefresh: the agent was registered before it had the right to have kubelets pass a Secret on at once.
+	mayNotRefresh bool
 	// key is that of the key's Secret.
 	privateKey pki.Key
 }

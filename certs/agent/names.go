@@ -55,6 +55,8 @@ const (
 	metadataAnnotation = prefix + "metadata"
 	// loadedAnnotation of the Secret of gateways is what they may still have loaded besides its content; see loaded.
 	loadedAnnotation = prefix + "loaded"
+	// RefreshAnnotation of a pod of a control plane is when its kubelet was asked to pass the Secret on (RFC 3339).
+	RefreshAnnotation = prefix + "refreshed-at"
 	// leftAnnotation of cacerts says why it was left when the mesh left.
 	leftAnnotation = prefix + "left"
 )

@@ -29,7 +29,7 @@ type Options struct {
 	VaultAudience string
 	// Verifier says what the mesh holds. Without one the agent hands out roots, but puts no certificate of a new root to use.
 	Verifier Verifier
-	// Restarter restarts pods. Without one nothing is restarted.
+	// Restarter restarts pods. Without one nothing is restarted, and control planes get what their Secret has in time, not at once.
 	Restarter Restarter
 	// Log is required.
 	Log *slog.Logger
@@ -117,12 +117,15 @@ func (s *MeshState) empty() bool {
 	return s.ControlPlane.Total == 0 && s.Trusting.Total == 0 && s.Presenting.Total == 0 && len(s.Presented) == 0
 }
 
-// Restarter restarts the pods of a directive.
+// Restarter restarts the pods of a directive, and has those of control planes get their Secret.
 type Restarter interface {
 	// Restart does the next step, and saves the status of the directive; save is nil if it is not stored. It returns what it
 	// waits for as a sentence; empty if for nothing.
 	Restart(ctx context.Context, directive *certificatesv1.PodBounceDirective, target MeshTarget, state MeshState,
 		save func(context.Context, *certificatesv1.PodBounceDirectiveStatus) error) (waiting string, err error)
+	// Refresh has the pods of the control plane get what the Secret has now, if that is waited for, and else leaves nothing of it
+	// on the pods. It returns before they have it; an error of which apierrors.IsForbidden is true says that it may not be asked for.
+	Refresh(ctx context.Context, mesh MeshTarget, waits bool) error
 }
 
 // blind is the Verifier of an agent without one.

@@ -71,9 +71,11 @@ func namedRules(resource, verb string, names []string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{resource}, ResourceNames: sorted(names), Verbs: []string{verb}}}
 }
 
-// MeshRules are the rules of the Role in a namespace with a control plane. Istiod's own root is only read.
+// MeshRules are the rules of the Role in a namespace with a control plane. Istiod's own root is only read. What of pods may be
+// changed is for Limits to say.
 func MeshRules() []rbacv1.PolicyRule {
 	return append(secretRules([]string{"delete", "get", "list", "update", "watch"}, CACertsName, BackupName, snapshot.GatewaySecret),
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"patch"}},
 		rbacv1.PolicyRule{
 			APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{SelfSignedName}, Verbs: []string{"get", "list", "watch"},
 		})
@@ -134,7 +136,7 @@ func limits(forTLS []string, own string, meshNamespaces []string, audience strin
 			Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: resources},
 		}}
 	}
-	const secret, token = "request.resource.resource == 'secrets'", "request.resource.resource == 'serviceaccounts'"
+	const secret, token, pod = "request.resource.resource == 'secrets'", "request.resource.resource == 'serviceaccounts'", "request.resource.resource == 'pods'"
 	forVault := fmt.Sprintf("has(object.spec.expirationSeconds) && object.spec.expirationSeconds <= %d && object.spec.audiences == %s && "+
 		"(!has(object.spec.boundObjectRef) || object.spec.boundObjectRef == null)", tokenSeconds, celList([]string{audience}))
 	validation := func(expression, message string) admissionv1.Validation {
@@ -143,12 +145,13 @@ func limits(forTLS []string, own string, meshNamespaces []string, audience strin
 	return admissionv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy: ptr.To(admissionv1.Fail),
 		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{
-			writes("", "secrets"), writes("apps", "daemonsets", "deployments", "statefulsets"), writes("", "serviceaccounts/token"),
+			writes("", "secrets", "pods"), writes("apps", "daemonsets", "deployments", "statefulsets"), writes("", "serviceaccounts/token"),
 		}},
 		Validations: []admissionv1.Validation{
 			validation("!("+secret+") || "+pairs, "an agent of meshctl writes only the Secrets of its meshes"),
 			validation("!("+token+") || "+forVault, fmt.Sprintf("an agent of meshctl makes tokens for Vault only: with the audience %q, and for %d seconds; register the cluster again with --vault-audience for another", audience, tokenSeconds)),
-			validation(secret+" || "+token+" || "+isRestart(), "an agent of meshctl only restarts workloads: it changes nothing but the annotations that say so"),
+			validation("!("+pod+") || "+isRefresh(), "an agent of meshctl changes nothing of pods but the annotation "+RefreshAnnotation),
+			validation(secret+" || "+token+" || "+pod+" || "+isRestart(), "an agent of meshctl only restarts workloads: it changes nothing but the annotations that say so"),
 		},
 	}
 }
@@ -167,23 +170,31 @@ func celList[T ~string](of []T) string {
 
 // isRestart is the CEL expression of a change that only restarts.
 func isRestart() string {
-	same := func(path string, but ...string) string {
-		now, was := "object"+path, "oldObject"+path
-		if len(but) == 0 {
-			return fmt.Sprintf("(has(%[1]s) == has(%[2]s) && (!has(%[1]s) || %[1]s == %[2]s))", now, was)
-		}
-		names := celList(but)
-		// Each key but those is in both, with the same value.
-		covers := func(a, b string) string {
-			return fmt.Sprintf("(!has(%[1]s) || %[1]s.all(k, k in %[3]s || has(%[2]s) && k in %[2]s && %[1]s[k] == %[2]s[k]))", a, b, names)
-		}
-		return covers(now, was) + " && " + covers(was, now)
+	return sameBut(appsv1.DeprecatedTemplateGeneration, // which the API server counts
+		sameField(".spec", "template"), sameField(".spec.template", "metadata"), sameField(".spec.template.metadata", "annotations"),
+		sameField(".spec.template.metadata.annotations", restart.RestartedAt, restart.CauseAnnotation))
+}
+
+// isRefresh is the CEL expression of a change of a pod that only has its kubelet look at it.
+func isRefresh() string { return sameBut(RefreshAnnotation, sameField(".spec")) }
+
+// sameBut is the CEL expression of a change that keeps metadata, but an annotation, and all that further expressions say.
+func sameBut(annotation string, further ...string) string {
+	return strings.Join(append([]string{
+		"request.operation == 'UPDATE'", sameField(".metadata.labels"), sameField(".metadata.annotations", annotation),
+		sameField(".metadata.ownerReferences"), sameField(".metadata.finalizers"),
+	}, further...), " && ")
+}
+
+// sameField is the CEL expression that a field is what it was, but for some of its keys.
+func sameField(path string, but ...string) string {
+	now, was := "object"+path, "oldObject"+path
+	if len(but) == 0 {
+		return fmt.Sprintf("(has(%[1]s) == has(%[2]s) && (!has(%[1]s) || %[1]s == %[2]s))", now, was)
 	}
-	return strings.Join([]string{
-		"request.operation == 'UPDATE'",
-		same(".metadata.labels"), same(".metadata.annotations", appsv1.DeprecatedTemplateGeneration), // which the API server counts
-		same(".metadata.ownerReferences"), same(".metadata.finalizers"),
-		same(".spec", "template"), same(".spec.template", "metadata"), same(".spec.template.metadata", "annotations"),
-		same(".spec.template.metadata.annotations", restart.RestartedAt, restart.CauseAnnotation),
-	}, " && ")
+	// Each key but those is in both, with the same value.
+	covers := func(a, b string) string {
+		return fmt.Sprintf("(!has(%[1]s) || %[1]s.all(k, k in %[3]s || has(%[2]s) && k in %[2]s && %[1]s[k] == %[2]s[k]))", a, b, celList(but))
+	}
+	return covers(now, was) + " && " + covers(was, now)
 }

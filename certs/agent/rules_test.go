@@ -246,6 +246,7 @@ func TestLimits(t *testing.T) {
 
 	c.triesTokens(user, func(err error) bool { return denied(err, "makes tokens for Vault only") || apierrors.IsForbidden(err) })
 	c.triesWorkloads(user, func(err error) bool { return denied(err, "only restarts workloads") })
+	c.triesPods(user, func(err error) bool { return denied(err, "nothing of pods but the annotation") })
 	const others = "only the Secrets of its meshes"
 	gateways := snapshot.GatewayCertificateName(testName)
 	for _, tt := range []struct {
@@ -345,6 +346,69 @@ func (c *cluster) triesWorkloads(user kubernetes.Interface, denied func(error) b
 	rolled, err := c.api.AppsV1().DaemonSets(c.mesh).Get(c.t.Context(), "a", metav1.GetOptions{})
 	require.NoError(c.t, err)
 	assert.NotEmpty(c.t, rolled.Spec.Template.Annotations[restart.RestartedAt])
+}
+
+// triesPods changes pods of the control plane, and has their kubelet pass the Secret on.
+func (c *cluster) triesPods(user kubernetes.Interface, denied func(error) bool) {
+	c.t.Helper()
+	pods := c.api.CoreV1().Pods(c.mesh)
+	_, err := c.api.CoreV1().ServiceAccounts(c.mesh).Create(c.t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+	require.NoError(c.t, err)
+	labels := map[string]string{"app": "istiod", "istio.io/rev": "a"}
+	for name, of := range map[string]map[string]string{"istiod-1": labels, "istiod-2": labels, "other": {"app": "istiod", "istio.io/rev": "b"}} {
+		_, err := pods.Create(c.t.Context(), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: of, Annotations: map[string]string{"a": "b"}},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "discovery", Image: "a"}}, ServiceAccountName: "default"},
+		}, metav1.CreateOptions{})
+		require.NoError(c.t, err)
+	}
+	for _, change := range []string{
+		`{"spec":{"containers":[{"name":"discovery","image":"evil"}]}}`,
+		`{"spec":{"activeDeadlineSeconds":1}}`,
+		`{"metadata":{"labels":{"app":"reviews"}}}`,
+		`{"metadata":{"annotations":{"a":"c"}}}`,
+		`{"metadata":{"annotations":{"a":null}}}`,
+		`{"metadata":{"annotations":{"ambient.istio.io/redirection":"disabled"}}}`,
+		`{"metadata":{"finalizers":["a.example/b"]}}`,
+		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"a"}]}}`,
+	} {
+		_, err := user.CoreV1().Pods(c.mesh).Patch(c.t.Context(), "istiod-1", types.StrategicMergePatchType, []byte(change), metav1.PatchOptions{})
+		assert.True(c.t, denied(err), "%s: %v", change, err)
+	}
+	_, err = user.CoreV1().Pods(c.own).Patch(c.t.Context(), "other", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
+	assert.True(c.t, apierrors.IsForbidden(err), "in other namespaces: %v", err)
+
+	parts := &Parts{Client: user}
+	target := MeshTarget{Namespace: c.mesh, Labels: labels}
+	refreshed := func() (out map[string]string, versions []string) {
+		list, err := pods.List(c.t.Context(), metav1.ListOptions{})
+		require.NoError(c.t, err)
+		out = map[string]string{}
+		for i := range list.Items {
+			out[list.Items[i].Name] = list.Items[i].Annotations[RefreshAnnotation]
+			versions = append(versions, list.Items[i].ResourceVersion)
+		}
+		return out, versions
+	}
+	require.NoError(c.t, parts.Refresh(c.t.Context(), target, true))
+	first, versions := refreshed()
+	assert.NotEmpty(c.t, first["istiod-1"])
+	assert.Equal(c.t, map[string]string{"istiod-1": first["istiod-1"], "istiod-2": first["istiod-1"], "other": ""}, first)
+	require.NoError(c.t, parts.Refresh(c.t.Context(), target, true))
+	_, again := refreshed()
+	assert.Equal(c.t, versions, again, "each pod is told once for a while")
+	long := time.Now().Add(-time.Hour).Format(time.RFC3339)
+	_, err = pods.Patch(c.t.Context(), "istiod-1", types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, RefreshAnnotation, long), metav1.PatchOptions{})
+	require.NoError(c.t, err)
+	require.NoError(c.t, parts.Refresh(c.t.Context(), target, true))
+	second, _ := refreshed()
+	assert.NotEqual(c.t, long, second["istiod-1"], "and then once more")
+	require.NoError(c.t, parts.Refresh(c.t.Context(), target, false))
+	gone, versions := refreshed()
+	assert.Equal(c.t, map[string]string{"istiod-1": "", "istiod-2": "", "other": ""}, gone)
+	require.NoError(c.t, parts.Refresh(c.t.Context(), target, false))
+	_, again = refreshed()
+	assert.Equal(c.t, versions, again)
 }
 
 func keysOf(m map[string]int) string {

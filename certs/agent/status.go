@@ -161,7 +161,11 @@ func (f *facts) nextStep() string {
 	case m.NeedsControlPlane:
 		return fmt.Sprintf("the control plane in namespace %s must restart to take up Secret %s: %s", f.at.Namespace, f.at.Name, restart)
 	case m.ControlPlane.Done < m.ControlPlane.Total:
-		return fmt.Sprintf("the control plane in namespace %s takes up Secret %s (%s); Kubernetes passes it on within two minutes", f.at.Namespace, f.at.Name, count(m.ControlPlane))
+		text := fmt.Sprintf("the control plane in namespace %s takes up Secret %s (%s); Kubernetes passes it on within two minutes", f.at.Namespace, f.at.Name, count(m.ControlPlane))
+		if f.mayNotRefresh {
+			text += ", and at once if the agent may patch its pods: register the cluster again, which gives the agent the rights of this version"
+		}
+		return text
 	case m.Namespaces.Done < m.Namespaces.Total:
 		return fmt.Sprintf("istiod writes the roots to ConfigMap istio-ca-root-cert of all namespaces (%s)", count(m.Namespaces)) + f.heldUp()
 	case m.NeedsWorkloads:

@@ -183,6 +183,9 @@ func (m *storyMesh) Restart(ctx context.Context, directive *certificatesv1.PodBo
 	return waitingFor(&step, plan), err
 }
 
+// Refresh implements Restarter. When istiod takes up the Secret is for live to say: an agent must not count on a time.
+func (*storyMesh) Refresh(context.Context, MeshTarget, bool) error { return nil }
+
 func (m *storyMesh) controller(name string, class restart.Class, entry int) restart.Controller {
 	return restart.Controller{
 		Kind: "Deployment", Namespace: m.istio, Name: name, Class: class, Entry: entry, Pods: []string{fmt.Sprint(name, "-", m.observed[name])},
