@@ -13,6 +13,7 @@ import (
 
 	"github.com/meshctl/meshctl/certs/pki"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
+	"github.com/meshctl/meshctl/demo/shard"
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
@@ -21,17 +22,30 @@ import (
 // TestTrustInTrouble tells stories in which something goes wrong that no part can help.
 func TestTrustInTrouble(t *testing.T) {
 	t.Parallel()
-	servers := storyServers(t)
-	for name, tell := range map[string]func(s *story){
-		"a cluster is frozen in a rotation":  frozenInARotation,
-		"a user takes the root away":         rootTakenAway,
-		"a mesh leaves and comes back":       comesBack,
-		"two VirtualMeshes":                  twoVirtualMeshes,
+	inTrouble(t, map[string]func(s *story){
+		"a cluster is frozen in a rotation": frozenInARotation,
+		"a user takes the root away":        rootTakenAway,
+		"a mesh leaves and comes back":      comesBack,
+		"two VirtualMeshes":                 twoVirtualMeshes,
+	})
+}
+
+// TestTrustWhereClocksDiffer tells the story of a VirtualMesh with clocks that are wrong.
+func TestTrustWhereClocksDiffer(t *testing.T) {
+	shard.Only(t, shard.Serve)
+	t.Parallel()
+	inTrouble(t, map[string]func(s *story){
 		"serve's clock is an hour ahead":     func(s *story) { s.ahead.Store(int64(time.Hour)); clocksDiffer(s, 0) },
 		"serve's clock is an hour behind":    func(s *story) { s.ahead.Store(-int64(time.Hour)); clocksDiffer(s, 0) },
 		"an agent's clock is an hour ahead":  func(s *story) { clocksDiffer(s, time.Hour) },
 		"an agent's clock is an hour behind": func(s *story) { clocksDiffer(s, -time.Hour) },
-	} {
+	})
+}
+
+func inTrouble(t *testing.T, stories map[string]func(s *story)) {
+	t.Helper()
+	servers := storyServers(t)
+	for name, tell := range stories {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tell(newStory(t, servers, strings.ToLower(strings.NewReplacer(" ", "-", "'", "").Replace(name)), true, lives))
