@@ -10,6 +10,12 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
+// Counts of services' ports that were compared.
+const (
+	openListed = "open, and listed"
+	closedOff  = "closed to callers without an identity"
+)
+
 // open compares where services are said to let in callers without an identity with what the pods behind them do with such requests.
 func (d *drawnProxies) open(index *explain.Index, state *snapshot.State) (counts map[string]int, wrong []string) {
 	counts = map[string]int{}
@@ -36,9 +42,9 @@ func (d *drawnProxies) open(index *explain.Index, state *snapshot.State) (counts
 			case answer == envoy.No && known && slices.ContainsFunc(said, func(o explain.Opening) bool { return o.Pods > 0 }):
 				wrong = append(wrong, fmt.Sprintf("%s is listed for port %d, and no pod lets in callers without an identity: %+v", each.Ref.Name, port.Port, said))
 			case answer == envoy.Yes:
-				counts["open, and listed"]++
+				counts[openListed]++
 			default:
-				counts["closed to callers without an identity"]++
+				counts[closedOff]++
 			}
 		}
 	}

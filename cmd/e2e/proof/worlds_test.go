@@ -94,6 +94,9 @@ func TestDrawnWorlds(t *testing.T) {
 	for _, verdict := range []explain.Verdict{explain.Allowed, explain.Refused, explain.Unreachable, explain.Partly} {
 		assert.Greater(t, tally[string(verdict)], int(worlds/4), verdict)
 	}
+	for _, what := range []string{openListed, closedOff} {
+		assert.Greater(t, tally[what], int(worlds/4), what)
+	}
 }
 
 func worldsToDraw(t *testing.T) uint64 {
