@@ -26,6 +26,9 @@ func connectionOf(x *Index, workload *discoveryv1.Workload, mesh *snapshot.MeshP
 	return out
 }
 
+// intoPolicy is what helps where users' settings are beside generated ones.
+const intoPolicy = "; move its settings into a TrafficPolicy, and delete it"
+
 // byHand takes what users wrote about a host, where their object is the one that callers use.
 func (c *connection) byHand(x *Index, of *snapshot.HostQuery, workload *discoveryv1.Workload, subset string) {
 	hand, k := x.outside.byHand[of.Mesh], workload.Spec.Kubernetes
@@ -47,13 +50,13 @@ func (c *connection) byHand(x *Index, of *snapshot.HostQuery, workload *discover
 		c.unknown = byHandName(h.Ref) + " " + text
 		return
 	case generated && h.Place == snapshot.HandBeside && h.TLS != snapshot.ClientUnset:
-		c.unknown = says + ", beside a generated object in the same namespace: of what both say, the mesh uses one"
+		c.unknown = says + ", beside a generated object in the same namespace: of what both say, the mesh uses one" + intoPolicy
 		return
 	case generated && h.Place == snapshot.HandBeside && h.Settings && (c.policy != nil || c.mutual()):
-		c.unknown = byHandName(h.Ref) + " has settings, none of TLS, beside a generated object in the same namespace: of the settings of both, the mesh uses those of one"
+		c.unknown = byHandName(h.Ref) + " has settings, none of TLS, beside a generated object in the same namespace: of the settings of both, the mesh uses those of one" + intoPolicy
 		return
 	case generated && h.Place == snapshot.HandBeside && h.Apart && (c.policy != nil || subset != ""):
-		c.unknown = byHandName(h.Ref) + " is beside a generated object in the same namespace, and not for the same callers: the mesh uses one of them"
+		c.unknown = byHandName(h.Ref) + " is beside a generated object in the same namespace, and not for the same callers: the mesh uses one of them" + intoPolicy
 		return
 	case generated && h.Place == snapshot.HandBeside:
 		return

@@ -150,7 +150,7 @@ func olderPlace(q *query, by snapshot.Ref, host string) string {
 	switch object := objectOf(q.Index, by); {
 	case ours == snapshot.Ref{} || object == nil:
 	case !known:
-		return byHandName(by) + " also defines where " + host + " is, and the mesh uses the older of it and the generated one: which that is, is not known"
+		return byHandName(by) + " also defines where " + host + " is, and the mesh uses the older of it and the generated one: which that is, is not known without their creation times"
 	case olderThan(object, ours, since):
 		return byHandName(by) + " defines where " + host + " is, as it is older than the generated one: where the requests end is not evaluated"
 	}

@@ -27,7 +27,7 @@ func (q *query) routeByHand(out *Why, of *snapshot.HostQuery, generated bool) (*
 		return nil, false
 	case !first.known:
 		out.Verdict = Unknown
-		out.Reason = byHandName(first.Ref) + " also routes requests for " + out.Host + ", and the mesh uses the older of it and the generated one: which that is, is not known"
+		out.Reason = byHandName(first.Ref) + " also routes requests for " + out.Host + ", and the mesh uses the older of it and the generated one: which that is, is not known without their creation times"
 		return nil, false
 	}
 	route := q.takenBy(out, first.HandRoutes, of)

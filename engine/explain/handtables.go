@@ -12,7 +12,7 @@ type HandTable struct {
 	By snapshot.Ref `json:"by"`
 	// Namespaces are those of the callers, ascending; none if it is for all callers of the mesh.
 	Namespaces []string `json:"namespaces,omitempty"`
-	// Undecided: the mesh uses the older of it and what is generated, and which that is, is not known.
+	// Undecided: the mesh uses the older of it and what is generated, and which that is, is not known without their creation times.
 	Undecided bool `json:"undecided,omitempty"`
 	// Port is that of the requests.
 	Port   uint32  `json:"port"`
@@ -134,7 +134,7 @@ func (t *HandTable) section(host string) Section {
 func byHandSentence(t *HandTable) string {
 	name := t.By.String() + ", which users wrote"
 	if t.Undecided {
-		return name + ", also routes them: the mesh uses the older of it and the generated one, and which that is, is not known."
+		return name + ", also routes them: the mesh uses the older of it and the generated one, and which that is, is not known without their creation times."
 	}
 	return name + ", routes them: routes of policies do not apply."
 }

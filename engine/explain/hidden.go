@@ -70,7 +70,7 @@ func generatedSidecar(q *query) (generated *snapshot.SidecarPlan, contested stri
 		switch _, pods := q.mesh.Dialect.ByAge(o); {
 		case len(pods) == 0: // one for the namespace comes after those that select pods
 		case !known:
-			contested = byHandName(x.Ref) + " " + x.What + " that say which hosts the proxies of the callers know: which that is, is not known"
+			contested = byHandName(x.Ref) + " " + x.What + " that say which hosts the proxies of the callers know: which that is, is not known without their creation times"
 		case olderThan(o, generated.Ref, since):
 			return nil, ""
 		}
