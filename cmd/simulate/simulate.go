@@ -39,8 +39,9 @@ excluded what does not answer are not counted.
 
 Without --lose, it lists what is worth a look on a quiet day: services that let
 everybody in, where others let in callers without an identity all the same, such
-as at pods without a proxy, services that let nobody in, callers that no service
-lets in, and policies without effect.
+as at pods without a proxy, services in no mesh beside those of one, services
+that let nobody in, callers that no service lets in, and policies that have no
+effect.
 
 "meshctl why FROM TO --assume-down NAME" asks the same of one request.`
 

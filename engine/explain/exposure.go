@@ -12,6 +12,9 @@ type Exposure struct {
 	Unprotected []snapshot.Ref `json:"unprotected"`
 	// Openings are where services that policies protect let in callers without an identity all the same; ascending by service.
 	Openings []Opening `json:"openings"`
+	// InNoMesh are services in namespaces of a mesh whose pods all are without it, so that no policy is for them; ascending. They are
+	// Services of clusters.
+	InNoMesh []snapshot.Ref `json:"inNoMesh"`
 	// Closed are services that let nobody in; ascending.
 	Closed []snapshot.Ref `json:"closed"`
 	// NotLetIn are workloads of which no service that they reach lets requests in, gateways left out; ascending.
@@ -35,7 +38,7 @@ const mostJudged = 2_000_000
 
 // ExposureOf lists what nobody protects, who is let in nowhere, and what has no effect.
 func ExposureOf(x *Index) *Exposure {
-	out := &Exposure{Unprotected: []snapshot.Ref{}, Openings: []Opening{}, Closed: []snapshot.Ref{}, NotLetIn: []snapshot.Ref{}, WithoutEffect: []IdlePolicy{}}
+	out := &Exposure{Unprotected: []snapshot.Ref{}, Openings: []Opening{}, InNoMesh: []snapshot.Ref{}, Closed: []snapshot.Ref{}, NotLetIn: []snapshot.Ref{}, WithoutEffect: []IdlePolicy{}}
 	var gates []*gate
 	for _, ref := range sortedRefs(x.destinations) {
 		d := x.destinations[ref]
@@ -86,6 +89,11 @@ func ExposureOf(x *Index) *Exposure {
 			out.WithoutEffect = append(out.WithoutEffect, IdlePolicy{ref, idleWhy(x, p)})
 		}
 	}
+	beside, elsewhere, namespaces := inNoMesh(x)
+	out.InNoMesh = append(out.InNoMesh, beside...)
+	if note := elsewhereNote(elsewhere, namespaces); note != "" {
+		out.Notes = append(out.Notes, note)
+	}
 	if not := x.NotRead(); not != "" {
 		out.Notes = append(out.Notes, "not read: "+not)
 	}
@@ -131,7 +139,15 @@ func (e *Exposure) Page() Page {
 	if len(openings.Rows) == 0 {
 		openings = Section{Title: openings.Title, Text: "Nowhere."}
 	}
-	page.Sections = slices.Insert(page.Sections, 1, openings)
+	outside := Section{Title: "Services in no mesh, beside those of one", Header: []string{"SERVICE"}}
+	for _, ref := range e.InNoMesh {
+		outside.Rows = append(outside.Rows, []string{ref.Name + "." + ref.Namespace + "." + ref.Cluster})
+		outside.Refs = append(outside.Refs, ref)
+	}
+	if len(outside.Rows) == 0 {
+		outside = Section{Title: outside.Title, Text: "None."}
+	}
+	page.Sections = slices.Insert(page.Sections, 1, openings, outside)
 	policies := Section{Title: "Policies without effect", Header: []string{"POLICY", "WHY"}}
 	for _, p := range e.WithoutEffect {
 		policies.Rows = append(policies.Rows, []string{kindAndName(p.Policy), p.Why})

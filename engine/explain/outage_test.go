@@ -6,6 +6,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	endpointv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/explain"
@@ -192,6 +195,29 @@ func TestExposure(t *testing.T) {
 		for _, p := range e.WithoutEffect {
 			assert.NotEmpty(t, p.Why)
 		}
-		assert.Len(t, e.Page().Sections, 5)
+		assert.Len(t, e.Page().Sections, 6)
 	}
+}
+
+// TestServicesInNoMesh: services beside those of a mesh are listed if no pod of theirs is in it, and those elsewhere are counted.
+func TestServicesInNoMesh(t *testing.T) {
+	t.Parallel()
+	input := load(t, "bookinfo")
+	cluster := input.Cluster("cluster-1")
+	add := func(namespace, name, target string) {
+		cluster.Services = append(cluster.Services, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
+		cluster.EndpointSlices = append(cluster.EndpointSlices, &endpointv1.EndpointSlice{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{endpointv1.LabelServiceName: name}},
+			Endpoints:  []endpointv1.Endpoint{{Addresses: []string{"10.9.9.9"}, TargetRef: &corev1.ObjectReference{Kind: target, Namespace: namespace, Name: "old"}}},
+		})
+	}
+	add("bookinfo", "plain", "Pod")
+	add("bookinfo", "outside", "") // what answers is no pod
+	add("kube-system", "kube-dns", "Pod")
+	add("istio-system", "jaeger", "Pod")
+	e := explain.ExposureOf(explain.New(engine.Translate(input)))
+	assert.Equal(t, []snapshot.Ref{{Kind: snapshot.Service, Cluster: "cluster-1", Namespace: "bookinfo", Name: "plain"}}, e.InNoMesh)
+	assert.Contains(t, e.Notes, "2 services, in namespaces without workloads of a mesh or with its control plane (istio-system, kube-system), are in no mesh: no policy is for them")
+	text := fmt.Sprint(e.Page())
+	assert.Contains(t, text, "plain.bookinfo.cluster-1")
 }

@@ -65,8 +65,8 @@ type managementDocument struct {
 		PlaneID    string   `json:"planeID"`
 		ClusterUID string   `json:"clusterUID"`
 		Version    string   `json:"version"`
-		Gone    []string `json:"gone"`
-		Roots   []roots  `json:"roots"`
+		Gone       []string `json:"gone"`
+		Roots      []roots  `json:"roots"`
 		// Logging are the Workloads of Input.Logging, which is nil if they are left out.
 		Logging *[]snapshot.Ref `json:"logging"`
 		// Recorded and Served are those of a Snapshot.
