@@ -37,7 +37,9 @@ type podReport struct {
 	UID     string `json:"uid"`
 	IP      string `json:"ip"`
 	Gateway bool   `json:"gateway,omitempty"`
-	Ready   bool   `json:"ready"`
+	// Alone: it has no proxy.
+	Alone bool `json:"alone,omitempty"`
+	Ready bool `json:"ready"`
 	// Error is why the pod does not run.
 	Error string `json:"error,omitempty"`
 	Fault fault  `json:"fault"`
@@ -100,11 +102,15 @@ func (n *node) passOn(dial func(p *pod, ctx context.Context, network, address st
 func (n *node) report() []podReport {
 	reports := []podReport{}
 	for _, p := range n.all() {
-		if p.program != nil {
+		if p.program != nil && p.program != alone {
 			continue
 		}
+		runs := p.running()
 		p.mu.Lock()
-		r := podReport{identity: p.identity, UID: p.uid, IP: p.ip, Gateway: p.gateway, Ready: p.ready}
+		r := podReport{identity: p.identity, UID: p.uid, IP: p.ip, Gateway: p.gateway, Ready: p.ready, Alone: p.program == alone}
+		if r.Alone {
+			r.Ready = runs.app != nil && runs.app.running()
+		}
 		if p.err != nil {
 			r.Error = p.err.Error()
 		}

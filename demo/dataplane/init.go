@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // initialize runs another role in user, mount and PID namespaces of its own. It
@@ -115,7 +116,7 @@ func check([]string) int {
 		if err != nil {
 			return err
 		}
-		return redirect(pod)
+		return redirect(pod, &corev1.Pod{})
 	}()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -191,7 +191,7 @@ func (p *pod) start(ctx context.Context) error {
 	}
 	started := parts{network: network, environment: environment, listeners: []io.Closer{names}}
 	if !p.gateway {
-		if err := redirect(network); err != nil {
+		if err := redirect(network, spec); err != nil {
 			_ = names.Close()
 			network.close()
 			return err

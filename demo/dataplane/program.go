@@ -23,8 +23,18 @@ type program struct {
 	Hosts []string `json:"hosts"`
 }
 
+// runsAnnotation with the value application has a pod without a proxy run the demo's application alone: requests reach it past
+// any mesh, and it sends them so.
+const runsAnnotation = "demo.meshctl.io/runs"
+
+// alone is the demo's application without a proxy.
+var alone = &program{}
+
 // program is that of a pod; nil if it has none.
 func (c *cluster) program(spec *corev1.Pod) *program {
+	if proxyContainer(spec) == nil && spec.Annotations[runsAnnotation] == "application" {
+		return alone
+	}
 	for i := range c.Programs {
 		if p := &c.Programs[i]; p.Namespace == spec.Namespace && labels.SelectorFromSet(p.Labels).Matches(labels.Set(spec.Labels)) {
 			return p
@@ -56,7 +66,11 @@ func (p *pod) startProgram() error {
 		}
 		started.listeners = append(started.listeners, l)
 	}
-	started.app = p.process("app", network, func() *exec.Cmd { return exec.Command(p.program.Path, p.program.Args...) })
+	command := func() *exec.Cmd { return exec.Command(p.program.Path, p.program.Args...) }
+	if p.program == alone {
+		command = p.appCommand(p.object())
+	}
+	started.app = p.process("app", network, command)
 	log.Printf("pod %s: its program runs at %s", p, p.ip)
 	p.mu.Lock()
 	defer p.mu.Unlock()

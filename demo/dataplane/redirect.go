@@ -3,11 +3,14 @@ package main
 import (
 	"fmt"
 	"net"
+	"strconv"
+	"strings"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Ports and addresses of a sidecar, and the traffic that does not pass through it.
@@ -31,10 +34,22 @@ const (
 const appMark = 1
 
 // redirect sends the traffic of a pod through its sidecar, as the rules of Istio's
-// own init container do.
-func redirect(pod *namespace) error { return pod.do(addRules) }
+// own init container do, but for the ports that its annotation excludes.
+func redirect(pod *namespace, spec *corev1.Pod) error {
+	var excluded []uint16
+	for text := range strings.SplitSeq(spec.Annotations[excludedPorts], ",") {
+		if port, err := strconv.ParseUint(strings.TrimSpace(text), 10, 16); err == nil {
+			excluded = append(excluded, uint16(port))
+		}
+	}
+	return pod.do(func() error { return addRules(excluded) })
+}
 
-func addRules() error {
+// excludedPorts are those at which requests pass the proxy by, as a list
+// (https://istio.io/latest/docs/reference/config/annotations/).
+const excludedPorts = "traffic.sidecar.istio.io/excludeInboundPorts"
+
+func addRules(excluded []uint16) error {
 	c, err := nftables.New()
 	if err != nil {
 		return fmt.Errorf("nftables: %w", err)
@@ -44,7 +59,7 @@ func addRules() error {
 		Name: "incoming", Table: table, Type: nftables.ChainTypeNAT,
 		Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityNATDest,
 	})
-	own, err := portSet(c, table, hbonePort, agentPort, healthPort, statsPort)
+	own, err := portSet(c, table, append(excluded, hbonePort, agentPort, healthPort, statsPort)...)
 	if err != nil {
 		return err
 	}

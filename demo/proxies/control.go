@@ -22,7 +22,9 @@ type Pod struct {
 	UID     string `json:"uid"`
 	IP      string `json:"ip"`
 	Gateway bool   `json:"gateway,omitempty"`
-	Ready   bool   `json:"ready"`
+	// Alone: it has no proxy.
+	Alone bool `json:"alone,omitempty"`
+	Ready bool `json:"ready"`
 	// Error is why the pod does not run.
 	Error string `json:"error,omitempty"`
 	Fault Fault  `json:"fault"`
@@ -39,7 +41,7 @@ type Fault struct {
 	Unready bool `json:"unready,omitempty"`
 }
 
-// Pods lists the pods that have a proxy, sorted by cluster, namespace and name.
+// Pods lists the pods that have a proxy, or run the demo's application without one, sorted by cluster, namespace and name.
 func (p *Plane) Pods(ctx context.Context) ([]Pod, error) {
 	var pods []Pod
 	return pods, p.do(ctx, http.MethodGet, "pods", nil, &pods)

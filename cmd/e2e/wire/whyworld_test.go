@@ -215,12 +215,8 @@ func policyDocument(kind, name, spec string) string {
 func (w *world) inForce(ctx context.Context) error {
 	for resource, n := range map[string]int{"trafficpolicies": worldTraffic, "accesspolicies": worldAccess} {
 		for i := range n {
-			o, err := w.management.Get(ctx, kube.Policies(resource), "gloo-mesh", fmt.Sprintf("asked-%d", i))
-			if err != nil {
+			if err := w.processed(ctx, resource, fmt.Sprintf("asked-%d", i)); err != nil {
 				return err
-			}
-			if observed, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration"); observed != o.GetGeneration() {
-				return fmt.Errorf("%s %s: generation %d, observed %d", resource, o.GetName(), o.GetGeneration(), observed)
 			}
 		}
 	}
@@ -234,16 +230,28 @@ func (w *world) inForce(ctx context.Context) error {
 				return fmt.Errorf("%s of %s: %s: %w", from.Workload, from.Cluster, s.url, err)
 			}
 		}
-		if err := w.admits(ctx, from); err != nil {
+		if err := w.hasRule(ctx, from, w.path()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// admits returns an error unless the rules that a pod goes by are those of the round.
-func (w *world) admits(ctx context.Context, p proxies.Pod) error {
-	data, err := w.plane.Admin(ctx, p, "config_dump?resource=dynamic_listeners&name_regex=virtualInbound")
+// processed returns an error unless the server has processed a policy as it is.
+func (e *environment) processed(ctx context.Context, resource, name string) error {
+	o, err := e.management.Get(ctx, kube.Policies(resource), "gloo-mesh", name)
+	if err != nil {
+		return err
+	}
+	if observed, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration"); observed != o.GetGeneration() {
+		return fmt.Errorf("%s %s: generation %d, observed %d", resource, name, o.GetGeneration(), observed)
+	}
+	return nil
+}
+
+// hasRule returns an error unless the rules that a pod goes by name a path.
+func (e *environment) hasRule(ctx context.Context, p proxies.Pod, path string) error {
+	data, err := e.plane.Admin(ctx, p, "config_dump?resource=dynamic_listeners&name_regex=virtualInbound")
 	if err != nil {
 		return err
 	}
@@ -255,8 +263,8 @@ func (w *world) admits(ctx context.Context, p proxies.Pod) error {
 	if err := json.Unmarshal(data, &dump); err != nil {
 		return err
 	}
-	if len(dump.Configs) != 1 || !strings.Contains(string(dump.Configs[0].Active), w.path()) {
-		return errors.New(p.Workload + " of " + p.Cluster + " has no rule for " + w.path())
+	if len(dump.Configs) != 1 || !strings.Contains(string(dump.Configs[0].Active), path) {
+		return errors.New(p.Workload + " of " + p.Cluster + " has no rule for " + path)
 	}
 	return nil
 }

@@ -51,6 +51,7 @@ func TestPolicies(t *testing.T) {
 	wire(t, []wireCase{
 		{"fields of a TrafficPolicy", trafficPolicyFields},
 		{"answers of why", answers},
+		{"what stands open", openings},
 		{"what proxies hold", proxiesHeld},
 		{"gRPC and TCP", protocols},
 		{"ServiceDependencies", dependencies},
