@@ -63,6 +63,8 @@ type Federation struct {
 	Hostname string         `json:"hostname"`
 	Address  string         `json:"address"`
 	To       []snapshot.Ref `json:"to"`
+	// ByServers are those of To whose proxies do not answer for Hostname, so that a DNS server of their cluster has to.
+	ByServers []snapshot.Ref `json:"resolvedByServers,omitempty"`
 	// ImportedBy says because of what each of To imports it, where that has to be declared.
 	ImportedBy []Import `json:"importedBy,omitempty"`
 	// Flat networks need no gateway.
@@ -124,6 +126,7 @@ func (x *Index) destination(d *snapshot.DestinationPlan) *Destination {
 		for _, m := range f.To {
 			out.Federation.To = append(out.Federation.To, m.Ref)
 		}
+		out.Federation.ByServers = resolvedByServers(f.To, f.Hostname)
 	}
 	for _, p := range d.RequiredSubsets {
 		out.SubsetsFor = append(out.SubsetsFor, snapshot.RefOf(snapshot.TrafficPolicy, p.Policy))
@@ -276,7 +279,7 @@ func (d *Destination) federationSection() Section {
 		through = "east-west gateways of both meshes, which check callers and balance connections, not requests"
 	}
 	return facts("Federation",
-		[2]string{"Host", f.Hostname}, [2]string{"Address", f.Address}, [2]string{"To", strings.Join(to, ", ")},
+		[2]string{"Host", f.Hostname}, [2]string{"Address", f.Address}, [2]string{"Not evaluated", byServersText(f.ByServers)}, [2]string{"To", strings.Join(to, ", ")},
 		[2]string{"Not imported", d.notImportedText()}, [2]string{"Through", through}, [2]string{"Answered by", answeredBy(f.Answers)}, [2]string{"By", kindAndName(f.Origin.Ref)},
 	)
 }

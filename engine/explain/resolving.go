@@ -34,3 +34,25 @@ func unresolved(q *query, host string) []string {
 	return []string{fmt.Sprintf("whether the callers can resolve %s: proxies do not capture DNS (%s), so that a DNS server of cluster %s has to answer for it, which is not looked at; without an answer, applications send no request",
 		host, whose, q.mesh.Cluster)}
 }
+
+// resolvedByServers are the meshes whose proxies do not answer for a host that is made for them. Workloads may say otherwise of their own.
+func resolvedByServers(meshes []*snapshot.MeshPlan, host string) (out []snapshot.Ref) {
+	for _, m := range meshes {
+		if m.DNS.Resolves(host) != snapshot.ResolvedByProxies {
+			out = append(out, m.Ref)
+		}
+	}
+	return out
+}
+
+// byServersText is what is not looked at of meshes whose proxies do not answer for a host; empty for none.
+func byServersText(meshes []snapshot.Ref) string {
+	if len(meshes) == 0 {
+		return ""
+	}
+	names := make([]string, len(meshes))
+	for i, ref := range meshes {
+		names[i] = shortName(ref)
+	}
+	return fmt.Sprintf("whether callers in %s can resolve it: proxies there do not capture DNS, so that a DNS server of their cluster has to answer", firstOf(names))
+}

@@ -18,9 +18,11 @@ type VirtualDestination struct {
 	InForce
 	Hostname string `json:"hostname"`
 	// Address is the virtual IP of Hostname.
-	Address  string `json:"address,omitempty"`
-	Port     uint32 `json:"port"`
-	Protocol string `json:"protocol"`
+	Address string `json:"address,omitempty"`
+	// ByServers are as in Federation, among the meshes of Views.
+	ByServers []snapshot.Ref `json:"resolvedByServers,omitempty"`
+	Port      uint32         `json:"port"`
+	Protocol  string         `json:"protocol"`
 	// Answers are as in Federation.
 	Answers []string `json:"answers,omitempty"`
 	// Outliers says when an endpoint counts as failing.
@@ -93,9 +95,12 @@ func (x *Index) virtualDestination(p *snapshot.VirtualDestinationPlan) *VirtualD
 		}
 		out.Backing = append(out.Backing, Backing{Destination: b.Ref, Service: serviceOf(b), Port: b.Port.Port, Region: b.Region, Ready: ready})
 	}
+	var callers []*snapshot.MeshPlan
 	for _, v := range p.Views {
 		out.Views = append(out.Views, virtualView(v))
+		callers = append(callers, v.Mesh)
 	}
+	out.ByServers = resolvedByServers(callers, p.Hostname)
 	for _, t := range p.RequiredSubsets {
 		out.SubsetsFor = append(out.SubsetsFor, snapshot.RefOf(snapshot.TrafficPolicy, t.Policy))
 	}
@@ -153,6 +158,7 @@ func (v *VirtualDestination) Page() Page {
 		Sections: []Section{
 			facts("",
 				[2]string{"State", string(v.State)}, [2]string{"Host", v.Hostname}, [2]string{"Address", v.Address},
+				[2]string{"Not evaluated", byServersText(v.ByServers)},
 				[2]string{"Port", strconv.FormatUint(uint64(v.Port), 10) + " " + v.Protocol},
 				[2]string{"Answered by", answeredBy(v.Answers)},
 				[2]string{"Outlier detection", v.Outliers.text()}, [2]string{"Set by", v.Outliers.setBy()},
