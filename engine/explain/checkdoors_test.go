@@ -19,6 +19,7 @@ func TestDoorsAreChecked(t *testing.T) {
 		{Cluster: "d", Door: traffic.Off},
 		{Cluster: "e", Door: traffic.Agent, Read: 1, Proxies: 3},
 		{Cluster: "p", Door: traffic.Push, Read: 3, Proxies: 3, Refused: 2, Refusal: "pod a/b: it reports as node \"c\""},
+		{Cluster: "l", Door: traffic.Push, Read: 3, Proxies: 3, LogsDropped: 7, LogsRejected: 1},
 		{Cluster: "f", Door: traffic.Scrape, Proxies: 3, Reason: traffic.NotAllowed},
 	})
 	var lines []string
@@ -33,6 +34,7 @@ func TestDoorsAreChecked(t *testing.T) {
 		"telemetry/e info: 1 of 3, door agent",
 		"telemetry/p/refused info: its agent refused what proxies send 2 times; the last time: pod a/b: it reports as node \"c\"",
 		"telemetry/p ok: 3 of 3, door push",
+		"telemetry/l ok: 3 of 3, door push; its agent dropped 7 logged requests, as there were too many, 1 logged request of its agent came too soon or late, or of unknown pods",
 		"telemetry/f info: 0 of 3, door scrape: meshctl serve may not create pods/portforward in its cluster; see: meshctl telemetry enable --help",
 	}, lines)
 }

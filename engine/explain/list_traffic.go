@@ -210,6 +210,12 @@ func lostText(c *traffic.ClusterReport) string {
 	if c.Rejected > 0 {
 		parts = append(parts, fmt.Sprintf("%s of its agent came too soon or late, or of unknown pods", count64(c.Rejected, "reading")))
 	}
+	if c.LogsDropped > 0 {
+		parts = append(parts, fmt.Sprintf("its agent dropped %s, as there were too many", count64(c.LogsDropped, "logged request")))
+	}
+	if c.LogsRejected > 0 {
+		parts = append(parts, fmt.Sprintf("%s of its agent came too soon or late, or of unknown pods", count64(c.LogsRejected, "logged request")))
+	}
 	return strings.Join(parts, ", ")
 }
 

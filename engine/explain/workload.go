@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -30,6 +31,8 @@ type Workload struct {
 	Destinations []snapshot.Ref `json:"destinations"`
 	// Policies select it as a source.
 	Policies []snapshot.Ref `json:"policies"`
+	// LoggedBy are the AccessLogRecords that apply to it, ascending.
+	LoggedBy []LoggedBy `json:"loggedBy,omitempty"`
 	// Egress are the hosts that its proxies are configured with; nil for all.
 	Egress *Egress `json:"egress,omitempty"`
 	// Calls are the services that it can reach, and whether it may call them.
@@ -60,11 +63,48 @@ type Call struct {
 	Routes []Route `json:"routes,omitempty"`
 }
 
+// LoggedBy is an AccessLogRecord that applies to a workload.
+type LoggedBy struct {
+	Record snapshot.Ref `json:"record"`
+	// Missing is why its log does not come; empty if it does, or if that is not known.
+	Missing string `json:"missing,omitempty"`
+}
+
+// loggedBy are the AccessLogRecords that apply to a workload. Whether its log comes only the server knows, and its status says.
+func loggedBy(state *snapshot.State, o *discoveryv1.Workload) (out []LoggedBy) {
+	ref := snapshot.RefOf(snapshot.Workload, o)
+	for _, p := range state.AccessLogs {
+		if p.State == commonv1.ApprovalStateInvalid || !slices.Contains(p.Workloads, ref) {
+			continue
+		}
+		l := LoggedBy{p.Ref, p.Missing[ref]}
+		for i := range o.Status.AppliedAccessLogRecords {
+			if said := &o.Status.AppliedAccessLogRecords[i]; state.Input.Logging == nil && said.Ref.Name == p.Ref.Name && said.Ref.Namespace == p.Ref.Namespace {
+				l.Missing = strings.Join(said.Errors, "; ")
+			}
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// loggedText names them, with why a log does not come.
+func loggedText(by []LoggedBy) string {
+	texts := make([]string, len(by))
+	for i, l := range by {
+		texts[i] = "AccessLogRecord " + shortName(l.Record)
+		if l.Missing != "" {
+			texts[i] += " (no log yet: " + l.Missing + ")"
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
 func (x *Index) workload(o *discoveryv1.Workload) *Workload {
 	ref := snapshot.RefOf(snapshot.Workload, o)
 	out := &Workload{
 		Ref: ref, ServiceAccount: account(o), Destinations: []snapshot.Ref{}, Policies: []snapshot.Ref{}, Calls: []Call{},
-		Egress: x.egress(ref), Seen: seenWorkload(x, ref), Issues: x.issuesOf(ref),
+		LoggedBy: loggedBy(x.state, o), Egress: x.egress(ref), Seen: seenWorkload(x, ref), Issues: x.issuesOf(ref),
 	}
 	if k := o.Spec.Kubernetes; k != nil {
 		out.PodLabels, out.ControllerKind, out.Gateway = k.PodLabels, k.ControllerKind, k.Gateway
@@ -148,7 +188,7 @@ func (o *Workload) Page() Page {
 		Sections: []Section{facts("",
 			[2]string{"Controller", controller}, [2]string{"Pods", labels(o.PodLabels)}, [2]string{"Mesh", mesh}, [2]string{"Mode", o.Mode},
 			[2]string{"Identity", o.Principal}, [2]string{"Serves", strings.Join(serves, ", ")}, [2]string{"Unreachable", o.Frozen},
-			[2]string{"Past its proxies", o.PastProxies},
+			[2]string{"Past its proxies", o.PastProxies}, [2]string{"Logged by", loggedText(o.LoggedBy)},
 			[2]string{"Not evaluated", strings.Join(o.NotEvaluated, "; ")},
 		)},
 		Issues: o.Issues,

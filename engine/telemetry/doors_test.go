@@ -93,6 +93,7 @@ func TestAgents(t *testing.T) {
 			time.Sleep(15 * time.Second)
 		}
 		of.Lost(west, "b", Lost{Dropped: 4, Refused: 3, Refusal: "pod c/d: why"}) // another process of the agent
+		of.TakeLogs(west, "b", &SentLogs{Proxy: pods[0].Proxy, Dropped: 5})
 		report, _, _ := ask(t, of, "?by=destinations")
 		assert.Equal(t, fmt.Sprint("numbers ", 5*len(pods)), rows(report)[west+"/service-00001"])
 		for i := range report.Rows {
@@ -101,7 +102,7 @@ func TestAgents(t *testing.T) {
 			}
 		}
 		assert.Equal(t, traffic.ClusterReport{
-			Cluster: west, Door: traffic.Agent, Read: len(pods), Proxies: len(pods), Dropped: 6, Rejected: uint64(3 * len(pods)), Refused: 7, Refusal: "pod c/d: why",
+			Cluster: west, Door: traffic.Agent, Read: len(pods), Proxies: len(pods), Dropped: 6, Rejected: uint64(3 * len(pods)), Refused: 7, Refusal: "pod c/d: why", LogsDropped: 5,
 		}, report.Clusters[0])
 		assert.Equal(t, traffic.Scrape, report.Clusters[1].Door)
 		assert.InDelta(t, 7, sum(t, registry, "meshctl_telemetry_refused_total"), 0)

@@ -216,6 +216,11 @@ func (t *term) clusters(c *traffic.Context) []traffic.ClusterReport {
 		}
 		byName[name] = r
 	}
+	t.logs.lost(func(cluster string, dropped, rejected uint64) {
+		if r := byName[cluster]; r != nil {
+			r.LogsDropped, r.LogsRejected = dropped, rejected
+		}
+	})
 	for i := range c.Survey.Pods {
 		pod := &c.Survey.Pods[i]
 		r := byName[pod.Proxy.Cluster]

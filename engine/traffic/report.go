@@ -50,6 +50,10 @@ type ClusterReport struct {
 	// of a proxy has what a lost one had.
 	Dropped  uint64 `json:"dropped,omitempty"`
 	Rejected uint64 `json:"rejected,omitempty"`
+	// LogsDropped is how many entries of access logs the agent dropped since this began, as there were too many, and LogsRejected how many
+	// were not taken. They are lost.
+	LogsDropped  uint64 `json:"logsDropped,omitempty"`
+	LogsRejected uint64 `json:"logsRejected,omitempty"`
 	// Refused is how many connections and streams of proxies the agent refused since this began, and Refusal why the last one was, for people.
 	Refused uint64 `json:"refused,omitempty"`
 	Refusal string `json:"refusal,omitempty"`
