@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -352,9 +353,21 @@ func TestTheHubIsAway(t *testing.T) {
 	certificates := resources.Resource(snapshot.IssuedCertificate.GroupVersionResource()).Namespace(w.plane.Namespace)
 	damage := func() {
 		t.Helper()
-		_, err := certificates.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"spec":{"org":"changed"}}`), metav1.PatchOptions{FieldManager: "somebody"})
+		before, err := certificates.Get(t.Context(), "b", metav1.GetOptions{})
+		require.NoError(t, err)
+		_, err = certificates.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"spec":{"org":"changed"}}`), metav1.PatchOptions{FieldManager: "somebody"})
 		require.NoError(t, err)
 		require.NoError(t, certificates.Delete(t.Context(), "b", metav1.DeleteOptions{}))
+		// What watches have seen may be of before the damage.
+		waittest.Until(t, "it is put back", func() bool {
+			a, errOfA := certificates.Get(t.Context(), "a", metav1.GetOptions{})
+			b, errOfB := certificates.Get(t.Context(), "b", metav1.GetOptions{})
+			if errOfA != nil || errOfB != nil || b.GetUID() == before.GetUID() {
+				return false
+			}
+			org, _, _ := unstructured.NestedString(a.Object, "spec", "org")
+			return org == "one"
+		})
 	}
 	damage()
 	serving.written()
