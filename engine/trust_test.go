@@ -278,12 +278,19 @@ func (a *simulatedAgent) renew(workload int) {
 	a.workloads[workload] = simulatedWorkload{trusts: a.handedOut, presents: a.signs}
 }
 
+// report says what the mesh holds. An agent whose Secret is not as it was asked has failed to write it, and then says of no root that
+// it is trusted which the Secret does not have: it goes with the next take-up.
 func (a *simulatedAgent) report() {
-	if a.asked != nil {
-		a.status = certificatesv1.IssuedCertificateStatus{ObservedGeneration: a.generation, Trust: &certificatesv1.TrustReport{
-			Issuer: &certificatesv1.CertificateInfo{Root: a.signer}, Trusted: a.trusted(), Presented: a.presented(),
-		}}
+	if a.asked == nil {
+		return
 	}
+	trusted := a.trusted()
+	if !slices.Equal(union(a.bundle), union(rootsIn(a.asked.Trust.Bundle), a.presented())) {
+		trusted = slices.DeleteFunc(trusted, func(root string) bool { return !slices.Contains(a.bundle, root) })
+	}
+	a.status = certificatesv1.IssuedCertificateStatus{ObservedGeneration: a.generation, Trust: &certificatesv1.TrustReport{
+		Issuer: &certificatesv1.CertificateInfo{Root: a.signer}, Trusted: trusted, Presented: a.presented(),
+	}}
 }
 
 func (a *simulatedAgent) trusted() []string {

@@ -302,13 +302,13 @@ func (a *agent) report(ctx context.Context, certificate *certificatesv1.IssuedCe
 	return errors.Join(cause, a.store.putStatus(ctx, snapshot.IssuedCertificate, certificate, status))
 }
 
-// unreadable is the status when something could not be read or written: what was known stays.
+// unreadable is the status when something could not be read or written: what was known stays, and so does of which generation it was.
 func unreadable(certificate *certificatesv1.IssuedCertificate, err error) *certificatesv1.IssuedCertificateStatus {
 	if certificate == nil {
 		return nil
 	}
 	status := certificate.Status.DeepCopy()
-	status.ObservedGeneration, status.State, status.Error = certificate.Generation, certificatesv1.IssuedCertificateFailed, err.Error()
+	status.State, status.Error = certificatesv1.IssuedCertificateFailed, err.Error()
 	return status
 }
 

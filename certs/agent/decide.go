@@ -180,9 +180,7 @@ func sameData(a, b *corev1.Secret) bool {
 
 // failed keeps what was seen last.
 func (f *facts) failed(err error) decision {
-	status := f.baseStatus()
-	status.State, status.Error = certificatesv1.IssuedCertificateFailed, err.Error()
-	return decision{status: status}
+	return decision{status: f.withError(f.baseStatus(), err)}
 }
 
 // isWaiting: the error is no failure, but a wait.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/utils/ptr"
 
 	"github.com/meshctl/meshctl/certs/pki"
 	certificatesv1 "github.com/meshctl/meshctl/engine/api/certificates/v1"
@@ -270,4 +271,33 @@ func TestSkew(t *testing.T) {
 		w.assertEstablished(a, a)
 		assert.Zero(t, w.certificate.Status.Trust.ClockSkewSeconds)
 	}
+}
+
+// TestAFailureVouchesForNoRoot: where the Secret cannot get a root back that was just dropped from it, workloads trust that root until
+// istiod takes the Secret up. It is not reported as trusted: whoever asked for it would have others sign with it.
+func TestAFailureVouchesForNoRoot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.multi = true
+	w.selfSign()
+	w.start(2)
+	a, b := w.root("a"), w.root("b")
+	w.ask(a, a, b)
+	w.settle()
+	w.assertEstablished(a, a, b)
+	w.ask(a, a)
+	for w.step() {
+		continue // until it is at rest
+	}
+	w.cacerts.Immutable = ptr.To(true)
+	w.ask(a, a, b)
+	w.step()
+	status := w.certificate.Status
+	assert.Equal(t, certificatesv1.IssuedCertificateFailed, status.State)
+	assert.Contains(t, w.look().Trusted, rootPrint(b), "it is handed out still")
+	assert.Equal(t, []string{rootPrint(a)}, status.Trust.Trusted)
+
+	before := certificatesv1.IssuedCertificate{Status: *status.DeepCopy()}
+	before.Generation, before.Status.ObservedGeneration = 8, 7
+	assert.Equal(t, int64(7), unreadable(&before, assert.AnError).ObservedGeneration, "what is known is of an earlier generation")
 }

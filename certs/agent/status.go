@@ -74,9 +74,9 @@ func (r *request) status(e *exchange, answer, err error) *certificatesv1.IssuedC
 	status := r.baseStatus()
 	switch {
 	case !isWaiting(err):
-		return withError(status, err)
+		return r.withError(status, err)
 	case !isWaiting(answer) && pki.ReasonOf(answer) != pki.NotYetValid:
-		return withError(status, answer)
+		return r.withError(status, answer)
 	case r.inUse() && r.complete():
 		status.State = certificatesv1.IssuedCertificateFinished
 	case r.inUse():
@@ -90,7 +90,13 @@ func (r *request) status(e *exchange, answer, err error) *certificatesv1.IssuedC
 	return status
 }
 
-func withError(status *certificatesv1.IssuedCertificateStatus, err error) *certificatesv1.IssuedCertificateStatus {
+// withError says that what is asked for could not be done. A root that the Secret does not have is then not said to be trusted, although
+// it may still be handed out: the mesh loses it with the next take-up, and whoever asked for it counts on what is said of this generation.
+func (f *facts) withError(status *certificatesv1.IssuedCertificateStatus, err error) *certificatesv1.IssuedCertificateStatus {
+	if f.have != nil && status.Trust != nil {
+		has := f.have.Roots.Fingerprints()
+		status.Trust.Trusted = slices.DeleteFunc(slices.Clone(status.Trust.Trusted), func(root string) bool { return !slices.Contains(has, root) })
+	}
 	status.State, status.Error = certificatesv1.IssuedCertificateFailed, err.Error()
 	return status
 }
