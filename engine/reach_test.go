@@ -16,7 +16,6 @@ import (
 	"github.com/meshctl/meshctl/engine"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
-	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 	"github.com/meshctl/meshctl/engine/enginetest"
@@ -311,6 +310,7 @@ func TestPoliciesOfTheManagementClusterWin(t *testing.T) {
 func TestPoliciesOfClustersReadTwice(t *testing.T) {
 	t.Parallel()
 	p := localTraffic("twice", networkingv1.TrafficPolicySpec{})
+	p.UID = "one"
 	counts := []settingsv1.WorkloadClusterPolicies{{Clusters: []string{reachCluster}, Namespaces: []string{reachNamespace}}}
 	for name, c := range map[string]struct {
 		here    []string
@@ -329,7 +329,6 @@ func TestPoliciesOfClustersReadTwice(t *testing.T) {
 			settings := &in.Management.Settings[0].Spec
 			settings.PolicyNamespaces, settings.WorkloadClusterPolicies = c.here, c.there
 			in.Management.TrafficPolicies = []*networkingv1.TrafficPolicy{p}
-			registerItself(in)
 			state := engine.Translate(in)
 			plans := state.Plan.Policies
 			require.Len(t, plans, 1)
@@ -344,64 +343,6 @@ func TestPoliciesOfClustersReadTwice(t *testing.T) {
 			assert.Equal(t, 1, statuses)
 		})
 	}
-}
-
-// registerItself makes the cluster the management cluster, as registration does.
-func registerItself(in *snapshot.Input) {
-	in.Management.ClusterUID = "itself"
-	in.Management.KubernetesClusters = append(in.Management.KubernetesClusters, &multiclusterv1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{
-		Namespace: snapshot.DefaultNamespace, Name: reachCluster, Annotations: map[string]string{snapshot.ClusterUIDAnnotation: "itself"},
-	}})
-}
-
-// TestPoliciesReadOnceSoFar: what only one of both has been read of the management cluster says the same as both.
-func TestPoliciesReadOnceSoFar(t *testing.T) {
-	t.Parallel()
-	p := localTraffic("once", networkingv1.TrafficPolicySpec{})
-	counts := []settingsv1.WorkloadClusterPolicies{{Clusters: []string{reachCluster}, Namespaces: []string{reachNamespace}}}
-	for name, c := range map[string]struct {
-		here  []string
-		there []settingsv1.WorkloadClusterPolicies
-		// seen is whether it is said anything of, if it was read of the management cluster, or of the registered one.
-		seenHere, seenThere bool
-	}{
-		"it counts in the registered cluster": {nil, counts, false, true},
-		"it counts in the management cluster": {[]string{reachNamespace}, nil, true, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			for _, here := range []bool{true, false} {
-				in := reachWorld()
-				if here {
-					in.Management.TrafficPolicies = []*networkingv1.TrafficPolicy{p}
-				} else {
-					in = withLocal(t, in, p)
-				}
-				settings := &in.Management.Settings[0].Spec
-				settings.PolicyNamespaces, settings.WorkloadClusterPolicies = c.here, c.there
-				registerItself(in)
-				want := c.seenThere
-				if here {
-					want = c.seenHere
-				}
-				assert.Equal(t, want, len(engine.Translate(in).Plan.Policies) == 1, "read of the management cluster: %t", here)
-			}
-		})
-	}
-}
-
-// TestPoliciesOfOthersStayTheirs: a cluster that says of its policies that they are those of the management cluster takes nobody's place.
-func TestPoliciesOfOthersStayTheirs(t *testing.T) {
-	t.Parallel()
-	p := localTraffic("theirs", networkingv1.TrafficPolicySpec{})
-	p.UID = "one"
-	in := withLocal(t, reachWorld(), p)
-	in.Management.ClusterUID = "itself"
-	settings := &in.Management.Settings[0].Spec
-	settings.PolicyNamespaces = []string{reachNamespace}
-	settings.WorkloadClusterPolicies = []settingsv1.WorkloadClusterPolicies{{Clusters: []string{reachCluster}, Namespaces: []string{reachNamespace}}}
-	in.Management.TrafficPolicies = []*networkingv1.TrafficPolicy{p}
-	assert.Len(t, engine.Translate(in).Plan.Policies, 2)
 }
 
 // TestPoliciesOfClustersStay: those of a cluster that does not answer stay in force.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
@@ -72,15 +73,13 @@ var (
 func (last *policies[P]) next(in *snapshot.Input, hub []P, scope *virtualmesh.Scope, of localKind[P]) policies[P] {
 	n := policies[P]{hub: reuseUnchanged(last.hub, last.hubRead, hub, of.same), hubRead: hub, found: map[snapshot.Ref]*localPolicy[P]{}, beyond: map[snapshot.Ref]bool{}}
 	n.all, n.read = n.hub, n.hubRead
-	// The policies of the management cluster are read twice where it is registered as well. Each counts as one of both, never as two,
-	// which would both write its status.
-	itself := in.Management.Itself()
-	if itself == "" && !slices.ContainsFunc(in.Clusters, func(c *snapshot.Cluster) bool { return len(of.list(c)) > 0 }) {
+	if !slices.ContainsFunc(in.Clusters, func(c *snapshot.Cluster) bool { return len(of.list(c)) > 0 }) {
 		return n
 	}
 	n.all, n.read = nil, nil
+	twins := twinsOf(hub, in.Clusters, of)
 	for i, p := range n.hub {
-		if itself == "" || !countsThere(scope, snapshot.Ref{Kind: of.kind, Cluster: itself, Namespace: p.GetNamespace(), Name: p.GetName()}) {
+		if there, twice := twins[p.GetUID()]; !twice || !countsThere(scope, there) {
 			n.all, n.read = append(n.all, p), append(n.read, n.hubRead[i])
 		}
 	}
@@ -89,8 +88,8 @@ func (last *policies[P]) next(in *snapshot.Input, hub []P, scope *virtualmesh.Sc
 		excess := excessOf(list)
 		for _, p := range list {
 			ref := snapshot.Ref{Kind: of.kind, Cluster: c.Name, Namespace: p.GetNamespace(), Name: p.GetName()}
-			if c.Name == itself && !countsThere(scope, ref) {
-				continue // it counts as the one of the management cluster
+			if there, twice := twins[p.GetUID()]; twice && (there != ref || !countsThere(scope, ref)) {
+				continue // it is the one of the management cluster
 			}
 			was := last.found[ref]
 			if was == nil || was.excess != excess[p] || was.read != p && !(sameMetadata(was.read, p) && of.same(was.read, p)) {
@@ -125,8 +124,26 @@ func newLocalPolicy[P policyObject](p P, ref snapshot.Ref, excess bool, of local
 	return &localPolicy[P]{p, is, issues, excess}
 }
 
-// countsThere reports whether a policy of the management cluster counts as one of that cluster as it is registered: its namespace counts
-// there, and not here.
+// twinsOf are the policies of the management cluster that are read of a registered one as well, since it is the same cluster: by UID, as
+// what they are there. Each counts as one of both, never as two, which would both write its status.
+func twinsOf[P policyObject](hub []P, clusters []*snapshot.Cluster, of localKind[P]) map[types.UID]snapshot.Ref {
+	uids := make(map[types.UID]bool, len(hub))
+	for _, p := range hub {
+		uids[p.GetUID()] = p.GetUID() != "" // files have none
+	}
+	out := map[types.UID]snapshot.Ref{}
+	for _, c := range clusters {
+		for _, p := range of.list(c) {
+			if _, known := out[p.GetUID()]; uids[p.GetUID()] && !known {
+				out[p.GetUID()] = snapshot.Ref{Kind: of.kind, Cluster: c.Name, Namespace: p.GetNamespace(), Name: p.GetName()}
+			}
+		}
+	}
+	return out
+}
+
+// countsThere reports whether a policy that is read twice counts as one of the registered cluster: its namespace counts there, and not as
+// one of the management cluster.
 func countsThere(scope *virtualmesh.Scope, there snapshot.Ref) bool {
 	return !scope.Counts(there.Namespace) && scope.CountsPolicy(there)
 }

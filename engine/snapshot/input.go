@@ -158,8 +158,6 @@ type Management struct {
 	Namespace string
 	// PlaneID is the identity of the management plane; empty if it is not known.
 	PlaneID string
-	// ClusterUID is the UID of the management cluster's namespace kube-system; empty if it is not known.
-	ClusterUID string
 
 	// Meshes, Workloads and Destinations are the discovered objects as stored,
 	// with their statuses. They are used instead of clusters that cannot be read.
@@ -178,17 +176,6 @@ type Management struct {
 	AccessLogRecords    []*observabilityv1.AccessLogRecord
 	Roles               []*rbacv1.Role
 	RoleBindings        []*rbacv1.RoleBinding
-}
-
-// Itself is the name under which the management cluster is registered; empty if it is not, or if that is not known. It follows from what
-// registration wrote here, and from nothing that a registered cluster says.
-func (m *Management) Itself() string {
-	for _, registration := range m.KubernetesClusters {
-		if m.ClusterUID != "" && registration.Annotations[ClusterUIDAnnotation] == m.ClusterUID {
-			return registration.Name
-		}
-	}
-	return ""
 }
 
 // Server returns the version and options of the server that wrote the statuses
