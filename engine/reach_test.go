@@ -16,6 +16,7 @@ import (
 	"github.com/meshctl/meshctl/engine"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
+	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 	settingsv1 "github.com/meshctl/meshctl/engine/api/settings/v1"
 	"github.com/meshctl/meshctl/engine/enginetest"
@@ -306,7 +307,8 @@ func TestPoliciesOfTheManagementClusterWin(t *testing.T) {
 	}
 }
 
-// TestPoliciesOfClustersReadTwice: where the management cluster is registered as well, its policies are read twice, and are one.
+// TestPoliciesOfClustersReadTwice: where the management cluster is registered as well, its policies are read twice, and are one: as
+// registration noted which cluster it is, and where it was registered by hand.
 func TestPoliciesOfClustersReadTwice(t *testing.T) {
 	t.Parallel()
 	p := localTraffic("twice", networkingv1.TrafficPolicySpec{})
@@ -323,26 +325,89 @@ func TestPoliciesOfClustersReadTwice(t *testing.T) {
 		"it counts in the management cluster": {[]string{reachNamespace}, nil, "", false},
 		"it counts in none":                   {nil, nil, "", true},
 	} {
+		for how, noted := range map[string]string{"registered": "itself", "by hand": ""} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				t.Parallel()
+				in := withLocal(t, reachWorld(), p)
+				settings := &in.Management.Settings[0].Spec
+				settings.PolicyNamespaces, settings.WorkloadClusterPolicies = c.here, c.there
+				in.Management.TrafficPolicies = []*networkingv1.TrafficPolicy{p}
+				register(in, noted)
+				state := engine.Translate(in)
+				plans := state.Plan.Policies
+				require.Len(t, plans, 1)
+				assert.Equal(t, c.cluster, plans[0].Ref.Cluster)
+				assert.Equal(t, c.none, slices.ContainsFunc(plans[0].Issues, func(i snapshot.Issue) bool { return i.Code == snapshot.NamespaceNotNamed }), "%v", plans[0].Issues)
+				statuses := 0
+				for s := range state.Output.Statuses.All() {
+					if s.Ref.Kind == snapshot.TrafficPolicy {
+						statuses++
+					}
+				}
+				assert.Equal(t, 1, statuses)
+			})
+		}
+	}
+}
+
+// register registers the cluster. Noted is which cluster it is as registration wrote it, if it did: the management cluster is "itself".
+func register(in *snapshot.Input, noted string) {
+	in.Management.ClusterUID = "itself"
+	registration := &multiclusterv1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: snapshot.DefaultNamespace, Name: reachCluster}}
+	if noted != "" {
+		registration.Annotations = map[string]string{snapshot.ClusterUIDAnnotation: noted}
+	}
+	in.Management.KubernetesClusters = append(in.Management.KubernetesClusters, registration)
+}
+
+// TestPoliciesReadOnceSoFar: what only one of both has been read of the management cluster says the same as both.
+func TestPoliciesReadOnceSoFar(t *testing.T) {
+	t.Parallel()
+	p := localTraffic("once", networkingv1.TrafficPolicySpec{})
+	counts := []settingsv1.WorkloadClusterPolicies{{Clusters: []string{reachCluster}, Namespaces: []string{reachNamespace}}}
+	for name, c := range map[string]struct {
+		here  []string
+		there []settingsv1.WorkloadClusterPolicies
+		// seen is whether it is said anything of, if it was read of the management cluster, or of the registered one.
+		seenHere, seenThere bool
+	}{
+		"it counts in the registered cluster": {nil, counts, false, true},
+		"it counts in the management cluster": {[]string{reachNamespace}, nil, true, false},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := withLocal(t, reachWorld(), p)
-			settings := &in.Management.Settings[0].Spec
-			settings.PolicyNamespaces, settings.WorkloadClusterPolicies = c.here, c.there
-			in.Management.TrafficPolicies = []*networkingv1.TrafficPolicy{p}
-			state := engine.Translate(in)
-			plans := state.Plan.Policies
-			require.Len(t, plans, 1)
-			assert.Equal(t, c.cluster, plans[0].Ref.Cluster)
-			assert.Equal(t, c.none, slices.ContainsFunc(plans[0].Issues, func(i snapshot.Issue) bool { return i.Code == snapshot.NamespaceNotNamed }), "%v", plans[0].Issues)
-			statuses := 0
-			for s := range state.Output.Statuses.All() {
-				if s.Ref.Kind == snapshot.TrafficPolicy {
-					statuses++
+			for _, here := range []bool{true, false} {
+				in := reachWorld()
+				if here {
+					in.Management.TrafficPolicies = []*networkingv1.TrafficPolicy{p}
+				} else {
+					in = withLocal(t, in, p)
 				}
+				settings := &in.Management.Settings[0].Spec
+				settings.PolicyNamespaces, settings.WorkloadClusterPolicies = c.here, c.there
+				register(in, "itself")
+				want := c.seenThere
+				if here {
+					want = c.seenHere
+				}
+				assert.Equal(t, want, len(engine.Translate(in).Plan.Policies) == 1, "read of the management cluster: %t", here)
 			}
-			assert.Equal(t, 1, statuses)
 		})
 	}
+}
+
+// TestPoliciesOfOthersStayTheirs: a cluster that says of its policies that they are those of the management cluster takes nobody's place.
+func TestPoliciesOfOthersStayTheirs(t *testing.T) {
+	t.Parallel()
+	p := localTraffic("theirs", networkingv1.TrafficPolicySpec{})
+	p.UID = "one"
+	in := withLocal(t, reachWorld(), p)
+	register(in, "another")
+	settings := &in.Management.Settings[0].Spec
+	settings.PolicyNamespaces = []string{reachNamespace}
+	settings.WorkloadClusterPolicies = []settingsv1.WorkloadClusterPolicies{{Clusters: []string{reachCluster}, Namespaces: []string{reachNamespace}}}
+	in.Management.TrafficPolicies = []*networkingv1.TrafficPolicy{p}
+	assert.Len(t, engine.Translate(in).Plan.Policies, 2)
 }
 
 // TestPoliciesOfClustersStay: those of a cluster that does not answer stay in force.

@@ -62,10 +62,11 @@ type managementDocument struct {
 		// statuses of the KubernetesClusters say of their server.
 		RefuseIntersecting *bool `json:"refuseIntersecting"`
 		// The others are those of the Input and the Management.
-		PlaneID string   `json:"planeID"`
-		Version string   `json:"version"`
-		Gone    []string `json:"gone"`
-		Roots   []roots  `json:"roots"`
+		PlaneID    string   `json:"planeID"`
+		ClusterUID string   `json:"clusterUID"`
+		Version    string   `json:"version"`
+		Gone       []string `json:"gone"`
+		Roots      []roots  `json:"roots"`
 		// Logging are the Workloads of Input.Logging, which is nil if they are left out.
 		Logging *[]snapshot.Ref `json:"logging"`
 		// Recorded and Served are those of a Snapshot.
@@ -113,7 +114,7 @@ func describeManagement(doc document, input *snapshot.Input, f *folder) error {
 		input.Management.Namespace = d.Spec.Namespace
 	}
 	f.refuse, f.recorded, f.served = d.Spec.RefuseIntersecting, d.Spec.Recorded, d.Spec.Served
-	input.Management.PlaneID, input.Version, input.Gone = d.Spec.PlaneID, d.Spec.Version, d.Spec.Gone
+	input.Management.PlaneID, input.Management.ClusterUID, input.Version, input.Gone = d.Spec.PlaneID, d.Spec.ClusterUID, d.Spec.Version, d.Spec.Gone
 	for _, r := range d.Spec.Roots {
 		of := &snapshot.VirtualMeshRoots{VirtualMesh: r.VirtualMesh, Signs: r.Signs, Problem: r.Problem, Pins: r.Pins}
 		for _, each := range r.Roots {

@@ -31,7 +31,7 @@
 //	    - {kind: TrafficPolicy, namespace: bookinfo, name: slow}
 //
 // Save writes these folders, and with WriteArchive an archive of them. Then the documents also have
-// what only a server knows: for a Cluster webhooksUnknown and unread, for the Management planeID,
+// what only a server knows: for a Cluster webhooksUnknown and unread, for the Management planeID, clusterUID,
 // version, gone, roots, recorded and served.
 //
 // A folder may be based on other manifests. Both kinds have these fields:

@@ -183,6 +183,9 @@ func describedManagement(recorded *Snapshot) map[string]any {
 		"namespace": in.Management.Namespace, "refuseIntersecting": in.RefuseIntersecting, "planeID": in.Management.PlaneID,
 		"version": in.Version, "recorded": recorded.Recorded.UTC().Format(time.RFC3339), "served": recorded.Served,
 	}
+	if uid := in.Management.ClusterUID; uid != "" {
+		spec["clusterUID"] = uid
+	}
 	var failures []failure
 	for _, f := range in.Failures {
 		failures = append(failures, failure{Ref: f.Ref, Code: f.Code, Message: f.What, Hint: f.Hint, ReleaseCode: f.ReleaseCode, Parents: f.Parents})

@@ -73,13 +73,14 @@ var (
 func (last *policies[P]) next(in *snapshot.Input, hub []P, scope *virtualmesh.Scope, of localKind[P]) policies[P] {
 	n := policies[P]{hub: reuseUnchanged(last.hub, last.hubRead, hub, of.same), hubRead: hub, found: map[snapshot.Ref]*localPolicy[P]{}, beyond: map[snapshot.Ref]bool{}}
 	n.all, n.read = n.hub, n.hubRead
-	if !slices.ContainsFunc(in.Clusters, func(c *snapshot.Cluster) bool { return len(of.list(c)) > 0 }) {
+	if in.Management.Itself() == "" && !slices.ContainsFunc(in.Clusters, func(c *snapshot.Cluster) bool { return len(of.list(c)) > 0 }) {
 		return n
 	}
 	n.all, n.read = nil, nil
-	twins := twinsOf(hub, in.Clusters, of)
+	twins := twinsOf(in, hub, of)
 	for i, p := range n.hub {
-		if there, twice := twins[p.GetUID()]; !twice || !countsThere(scope, there) {
+		ref := snapshot.Ref{Kind: of.kind, Namespace: p.GetNamespace(), Name: p.GetName()}
+		if there, twice := twins.of(ref, p.GetUID()); !twice || !countsThere(scope, there) {
 			n.all, n.read = append(n.all, p), append(n.read, n.hubRead[i])
 		}
 	}
@@ -88,8 +89,8 @@ func (last *policies[P]) next(in *snapshot.Input, hub []P, scope *virtualmesh.Sc
 		excess := excessOf(list)
 		for _, p := range list {
 			ref := snapshot.Ref{Kind: of.kind, Cluster: c.Name, Namespace: p.GetNamespace(), Name: p.GetName()}
-			if there, twice := twins[p.GetUID()]; twice && (there != ref || !countsThere(scope, ref)) {
-				continue // it is the one of the management cluster
+			if there, twice := twins.of(ref, p.GetUID()); twice && (there != ref || !countsThere(scope, ref)) {
+				continue // it counts as the one of the management cluster
 			}
 			was := last.found[ref]
 			if was == nil || was.excess != excess[p] || was.read != p && !(sameMetadata(was.read, p) && of.same(was.read, p)) {
@@ -124,22 +125,46 @@ func newLocalPolicy[P policyObject](p P, ref snapshot.Ref, excess bool, of local
 	return &localPolicy[P]{p, is, issues, excess}
 }
 
-// twinsOf are the policies of the management cluster that are read of a registered one as well, since it is the same cluster: by UID, as
-// what they are there. Each counts as one of both, never as two, which would both write its status.
-func twinsOf[P policyObject](hub []P, clusters []*snapshot.Cluster, of localKind[P]) map[types.UID]snapshot.Ref {
+// twins are the policies that are read twice: of the management cluster, and of a registered one that is the same cluster. Each counts as
+// one of both, never as two, which would both write its status.
+type twins struct {
+	// itself is the name under which the management cluster is registered; empty if that is not noted.
+	itself string
+	// byUID are the policies of the management cluster as what they are in a cluster of which registration noted nothing.
+	byUID map[types.UID]snapshot.Ref
+}
+
+func twinsOf[P policyObject](in *snapshot.Input, hub []P, of localKind[P]) twins {
+	t := twins{itself: in.Management.Itself(), byUID: map[types.UID]snapshot.Ref{}}
+	if t.itself != "" {
+		return t
+	}
 	uids := make(map[types.UID]bool, len(hub))
 	for _, p := range hub {
 		uids[p.GetUID()] = p.GetUID() != "" // files have none
 	}
-	out := map[types.UID]snapshot.Ref{}
-	for _, c := range clusters {
+	for _, c := range in.Clusters {
+		if !in.Management.MayBe(c.Name) {
+			continue
+		}
 		for _, p := range of.list(c) {
-			if _, known := out[p.GetUID()]; uids[p.GetUID()] && !known {
-				out[p.GetUID()] = snapshot.Ref{Kind: of.kind, Cluster: c.Name, Namespace: p.GetNamespace(), Name: p.GetName()}
+			if _, known := t.byUID[p.GetUID()]; uids[p.GetUID()] && !known {
+				t.byUID[p.GetUID()] = snapshot.Ref{Kind: of.kind, Cluster: c.Name, Namespace: p.GetNamespace(), Name: p.GetName()}
 			}
 		}
 	}
-	return out
+	return t
+}
+
+// of returns what a policy is in the registered cluster, if it is read twice.
+func (t *twins) of(ref snapshot.Ref, uid types.UID) (there snapshot.Ref, twice bool) {
+	if t.itself == "" {
+		there, twice = t.byUID[uid]
+		return there, twice
+	}
+	twice = ref.Cluster == "" || ref.Cluster == t.itself
+	ref.Cluster = t.itself
+	return ref, twice
 }
 
 // countsThere reports whether a policy that is read twice counts as one of the registered cluster: its namespace counts there, and not as

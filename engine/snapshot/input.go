@@ -158,6 +158,8 @@ type Management struct {
 	Namespace string
 	// PlaneID is the identity of the management plane; empty if it is not known.
 	PlaneID string
+	// ClusterUID is the UID of the management cluster's namespace kube-system; empty if it is not known.
+	ClusterUID string
 
 	// Meshes, Workloads and Destinations are the discovered objects as stored,
 	// with their statuses. They are used instead of clusters that cannot be read.
@@ -176,6 +178,25 @@ type Management struct {
 	AccessLogRecords    []*observabilityv1.AccessLogRecord
 	Roles               []*rbacv1.Role
 	RoleBindings        []*rbacv1.RoleBinding
+}
+
+// Itself is the name under which the management cluster is registered; empty if it is not, or if that is not known. It follows from what
+// registration wrote here, and from nothing that a registered cluster says.
+func (m *Management) Itself() string {
+	for _, registration := range m.KubernetesClusters {
+		if m.ClusterUID != "" && registration.Annotations[ClusterUIDAnnotation] == m.ClusterUID {
+			return registration.Name
+		}
+	}
+	return ""
+}
+
+// MayBe reports whether a registered cluster may be the management cluster, where Itself does not say which one is: its KubernetesCluster
+// was written by hand or by another program, which noted no UID, or that of the management cluster is not known.
+func (m *Management) MayBe(cluster string) bool {
+	return m.ClusterUID == "" || !slices.ContainsFunc(m.KubernetesClusters, func(registration *multiclusterv1alpha1.KubernetesCluster) bool {
+		return registration.Name == cluster && registration.Annotations[ClusterUIDAnnotation] != ""
+	})
 }
 
 // Server returns the version and options of the server that wrote the statuses

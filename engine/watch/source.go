@@ -125,6 +125,7 @@ func (s *Source) Run(ctx context.Context) error {
 	s.management.start(ctx)
 	defer s.management.stop()
 	s.awaitManagement(ctx)
+	s.identify(ctx)
 	if ctx.Err() == nil {
 		s.link.Use(s.management.conn)
 		s.group.Go(func() { s.probeManagement(ctx) })

@@ -174,6 +174,30 @@ func managementKinds() []snapshot.Kind {
 	return snapshot.Kinds(snapshot.ManagementSide, snapshot.Watch|snapshot.Write)
 }
 
+// identify reads which cluster the management cluster is, so that it is known if it is registered as well. Who may not read that does
+// not know it.
+func (s *Source) identify(ctx context.Context) {
+	for failures := 1; ctx.Err() == nil; failures++ {
+		bounded, done := context.WithTimeout(ctx, s.options.ProbeTimeout)
+		body, err := s.management.client.Read(bounded, "/api/v1/namespaces/"+metav1.NamespaceSystem)
+		done()
+		var system metav1.PartialObjectMetadata
+		if err == nil {
+			err = json.Unmarshal(body, &system)
+		}
+		if err == nil || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.input.management.ClusterUID, s.input.view = string(system.UID), nil
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(kube.Backoff(s.options.ProbeInterval/100, s.options.ProbeInterval, failures)):
+		}
+	}
+}
+
 // awaitManagement waits until the management cluster has been read.
 func (s *Source) awaitManagement(ctx context.Context) {
 	logged := ""
