@@ -91,13 +91,17 @@ func openings(t *testing.T, e *environment) {
 	t.Helper()
 	o := &openWorld{environment: e, random: rand.New(rand.NewPCG(waittest.Seed(t), 2)), counts: map[string]int{}}
 	o.begin(t)
-	for range openRounds {
-		o.next(t)
+	for _, access := range []string{"ENABLED", "DISABLED"} {
+		o.apply(t, globally(access))
+		for range openRounds / 2 {
+			o.next(t)
+		}
 	}
 	t.Logf("ports of services: %v", o.counts)
 	for _, what := range []string{openListed, openNowhere} {
 		assert.Greater(t, o.counts[what], openRounds/2, what)
 	}
+	assert.Greater(t, o.counts[openNoMesh], openRounds/10, openNoMesh)
 }
 
 // What is counted of the ports of services.
@@ -105,7 +109,6 @@ const (
 	openListed  = "open, and listed"
 	openNowhere = "closed"
 	openUnknown = "not known"
-	openToAll   = "not protected"
 	openNoMesh  = "in no mesh, and listed"
 	openWrong   = "wrong"
 )
@@ -130,6 +133,7 @@ func (o *openWorld) begin(t *testing.T) {
 	apply(t, o.clusters["cluster-1"], denPods)
 	t.Cleanup(func() {
 		o.write(t, "", "")
+		o.apply(t, globally("ENABLED"))
 		for _, namespace := range []string{den, street} {
 			assert.NoError(t, o.management.Delete(context.Background(), schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", namespace))
 		}
@@ -215,8 +219,6 @@ func (o *openWorld) compare(t *testing.T) (found []finding) {
 				if len(in) == 0 {
 					f.what = openWrong
 				}
-			case slices.ContainsFunc(listed.Unprotected, func(ref snapshot.Ref) bool { return ref.Name == name }):
-				f.what = openToAll
 			case len(in) > 0 && len(said) == 0, len(in) == 0 && known:
 				f.what = openWrong
 			case len(said) > 0 && !known:
@@ -249,12 +251,7 @@ func (o *openWorld) letsIn(t *testing.T, pod proxies.Pod, port uint32) bool {
 	t.Helper()
 	calls := []app.Call{{URL: fmt.Sprintf("tcp://%s:%d", pod.IP, port)}}
 	if port == requestsPort {
-		calls = nil
-		for _, method := range []string{"GET", "POST"} {
-			for _, path := range []string{"/", "/a", "/a/b.json", "/b"} {
-				calls = append(calls, app.Call{URL: fmt.Sprintf("http://%s:%d%s", pod.IP, port, path), Method: method})
-			}
-		}
+		calls = requests(fmt.Sprintf("http://%s:%d", pod.IP, port))
 	}
 	for _, call := range calls {
 		call.Count, call.Fresh, call.TimeoutMs = 1, true, 3000
@@ -265,6 +262,16 @@ func (o *openWorld) letsIn(t *testing.T, pod proxies.Pod, port uint32) bool {
 		}
 	}
 	return false
+}
+
+// requests are the different ones that policies of the den tell apart.
+func requests(server string) (calls []app.Call) {
+	for _, method := range []string{"GET", "POST"} {
+		for _, path := range []string{"/", "/a", "/a/b.json", "/b"} {
+			calls = append(calls, app.Call{URL: server + path, Method: method})
+		}
+	}
+	return calls
 }
 
 // write replaces the objects of the round before, and waits until the proxies have the new ones: what tells it is written last.
@@ -335,11 +342,11 @@ func (o *openWorld) drawByHand() string {
 	return out.String()
 }
 
-// drawPolicies draws AccessPolicies on the den: one may be for all of it. Beside them, the VirtualMesh of the demo denies all.
+// drawPolicies draws AccessPolicies on the den, or none: one may be for all of it.
 func (o *openWorld) drawPolicies() string {
 	var out strings.Builder
 	wide := o.random.IntN(2) == 0
-	for i := range 1 + o.random.IntN(3) {
+	for i := range o.random.IntN(4) {
 		on := "{kubeServiceMatcher: {namespaces: [den]}}"
 		if i > 0 || !wide {
 			on = "{kubeServiceRefs: {services: [{name: " + o.draw("ale", "beer", "cider", "mead") + ", namespace: den, clusterName: cluster-1}]}}"

@@ -74,6 +74,7 @@ func TestTraffic(t *testing.T) {
 		{"requests are counted", counted},
 		{"what is denied is refused and counted", denials},
 		{"what is audited is answered and counted", audits},
+		{"who is let in is audited", auditsAllowance},
 		{"no right, no data", notCounted},
 	})
 }
