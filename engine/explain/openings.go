@@ -31,14 +31,17 @@ func anonymous() connection {
 func openingsOf(x *Index, d *snapshot.DestinationPlan) (out []Opening) {
 	add := func(isHTTP bool, port uint32) {
 		for _, group := range x.outside.podGroups(d, port, nil) {
-			if group.machines { // the network of Kubernetes does not know them
-				continue
-			}
 			j := judge(d, d.Mesh, anonymous(), snapshot.Call{HTTP: isHTTP, AnyRequest: true}, group)
-			if j.verdict != Allowed && j.verdict != Unknown {
+			if j.verdict != Allowed && j.verdict != Unknown && !group.withoutIdentity {
 				continue
 			}
 			one := Opening{d.Ref, []uint32{port}, group.pods, j.verdict == Allowed, whyOpen(&j)}
+			switch {
+			case group.withoutIdentity:
+				one.Known, one.Why = false, "whether WorkloadEntries without a serviceAccount stand for machines with a proxy is not known; without one, no policy holds there"
+			case group.machines:
+				one.Known, one.Why = false, one.Why+"; not known: who reaches the machines of WorkloadEntries"
+			}
 			if unsure := othersThere(x, d, port, group); unsure != "" && one.Known {
 				one.Known, one.Why = false, one.Why+"; not evaluated: "+unsure
 			}
