@@ -45,6 +45,7 @@ func (c *connection) byHand(x *Index, of *snapshot.HostQuery, workload *discover
 		return
 	}
 	c.named = prefixed(byHandName(h.Ref)+" ", h.Named)
+	setTLS := c.policy != nil || c.mutual() // by policies
 	switch text := cmp.Or(h.Astray, h.Prefix); {
 	case text != "":
 		c.unknown = byHandName(h.Ref) + " " + text
@@ -52,10 +53,10 @@ func (c *connection) byHand(x *Index, of *snapshot.HostQuery, workload *discover
 	case generated && h.Place == snapshot.HandBeside && h.TLS != snapshot.ClientUnset:
 		c.unknown = says + ", beside a generated object in the same namespace: of what both say, the mesh uses one" + intoPolicy
 		return
-	case generated && h.Place == snapshot.HandBeside && h.Settings && (c.policy != nil || c.mutual()):
+	case generated && h.Place == snapshot.HandBeside && h.Settings && setTLS:
 		c.unknown = byHandName(h.Ref) + " has settings, none of TLS, beside a generated object in the same namespace: of the settings of both, the mesh uses those of one" + intoPolicy
 		return
-	case generated && h.Place == snapshot.HandBeside && h.Apart && (c.policy != nil || subset != ""):
+	case generated && h.Place == snapshot.HandBeside && h.Apart && (setTLS || subset != ""):
 		c.unknown = byHandName(h.Ref) + " is beside a generated object in the same namespace, and not for the same callers: the mesh uses one of them" + intoPolicy
 		return
 	case generated && h.Place == snapshot.HandBeside:
