@@ -68,6 +68,7 @@ type Translator struct {
 	audit    auditor
 	parts    partCache
 	foreign  foreignCache
+	logs     accesslog.Planner
 	statuses status.Writer
 }
 
@@ -135,7 +136,7 @@ func (t *Translator) Translate(in *snapshot.Input) *snapshot.State {
 		out.Foreign = append(out.Foreign, foreign[i].Ref)
 	}
 	failed := withFailures(in, foreign)
-	logs := accesslog.Plans(failed, plan)
+	logs := t.logs.Plans(staying, plan)
 	out.Statuses = t.statuses.Write(failed, plan, logs, t.planner.Dialects)
 	out.Debounces = debounces(discovered)
 	out.Withdrawals = virtualmesh.Withdrawals(virtualmesh.SettingsInForce(in.Management))

@@ -29,7 +29,7 @@ type Options struct {
 	// MaxRPS is how many requests are printed each second at most with Watch.
 	MaxRPS int
 
-	// record is the only AccessLogRecord that notes are about, as NAME.NAMESPACE; all if it is empty.
+	// record is the only AccessLogRecord that notes are about, by its Identity; all if it is empty.
 	record string
 	// every is the time between two questions with Watch, and headed is set once a table has its header.
 	every  time.Duration
@@ -38,7 +38,8 @@ type Options struct {
 
 const long = `Shows requests one by one, as proxies logged them: those that an AccessLogRecord
 wants. Without any, nothing is logged. NAME is an AccessLogRecord, or the
-workload whose proxy logged the request.
+workload whose proxy logged the request. A record of a registered cluster is
+called NAME.NAMESPACE.CLUSTER.
 
 FROM and TO are who called whom, as far as the proxy knew: the caller of a
 request that it got by the ServiceAccount in the certificate, and what it called
@@ -183,7 +184,8 @@ func (o *Options) ask(ctx context.Context) (*accesslog.Report, error) {
 	}
 	report, err := management.AccessLogs(ctx, &o.Query)
 	if err == nil && o.record != "" {
-		report.Records = slices.DeleteFunc(report.Records, func(r accesslog.RecordReport) bool { return r.Name+"."+r.Namespace != o.record })
+		report.Records = slices.DeleteFunc(report.Records, func(r accesslog.RecordReport) bool { return r.Identity() != o.record })
+		report.MoreRecords = 0
 	}
 	return report, err
 }

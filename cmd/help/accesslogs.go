@@ -57,6 +57,14 @@ the proxy have to be of one pod. It knows the first two before it reads
 anything. A pod may have 64 streams, and send 4 MiB a second; messages beyond
 that are dropped unread, and counted as one request each.
 
+Users of a registered cluster may write AccessLogRecords in their namespaces
+there, where Settings name these in workloadClusterPolicies. Such a record logs
+requests of workloads of its own namespace in its own cluster; what it selects
+elsewhere is left out, and its status there says so. It is called
+NAME.NAMESPACE.CLUSTER. At most 10 of a namespace count, the oldest first, and
+an agent knows of 100: those of the management cluster come first. The log goes
+to the management plane as before, and who may read it stays the same.
+
 What may be secret is never kept: credentials, cookies and tokens in headers,
 and all values in queries of URLs. A record that includes or filters by such a
 header is INVALID. At most 200 entries of a pod, and 16 MiB, wait in an agent;

@@ -6,6 +6,7 @@
 //	redact.go   what may be secret, and is never kept
 //	record.go   AccessLogRecords: what they may ask for, and which requests they want
 //	plan.go     AccessLogRecords of an Input: whose requests they log, and whether that works
+//	room.go     which of very many records count
 //	ring.go     the last entries, bounded
 //	report.go   the entries that somebody asks for
 //

@@ -18,7 +18,8 @@ type Entry struct {
 	// or by the host that was called.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
-	// Records are the AccessLogRecords that want it, as NAME.NAMESPACE, ascending.
+	// Records are the AccessLogRecords that want it, ascending: as NAME.NAMESPACE, and as NAME.NAMESPACE.CLUSTER those of a registered
+	// cluster.
 	Records []string `json:"accessLogRecords,omitempty"`
 	// HTTP is the request.
 	HTTP HTTP `json:"httpAccessLog"`

@@ -2,13 +2,17 @@ package accesslog
 
 import (
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	observabilityv1 "github.com/meshctl/meshctl/engine/api/observability/v1"
 	"github.com/meshctl/meshctl/engine/inventory"
+	"github.com/meshctl/meshctl/engine/policy"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/virtualmesh"
 )
@@ -16,14 +20,98 @@ import (
 // Plan is the verdict on one AccessLogRecord.
 type Plan = snapshot.AccessLogPlan
 
+// Planner gives the verdicts on the AccessLogRecords of one Input after another. A record that stays the same is not checked again, and a
+// verdict that stays the same is the same object: users of a cluster may write very many. The zero value is ready for use.
+type Planner struct {
+	records policy.Records
+	scope   virtualmesh.Scope
+	// last are the records of the last Input, and checked the same ones with what was found out about them.
+	last    []*observabilityv1.AccessLogRecord
+	checked []*checked
+}
+
+// checked is a record with what is wrong with it by itself, and the last verdict on it.
+type checked struct {
+	ref    snapshot.Ref
+	record *observabilityv1.AccessLogRecord
+	// local are the issues with its reach, and issues all of them.
+	local, issues []snapshot.Issue
+	plan          *Plan
+}
+
 // Plans are the verdicts on the AccessLogRecords of an Input, ascending by Ref.
-func Plans(in *snapshot.Input, plan *snapshot.Plan) []*Plan {
-	records := in.Management.AccessLogRecords
+func (l *Planner) Plans(in *snapshot.Input, plan *snapshot.Plan) []*Plan {
+	scope := virtualmesh.ScopeOf(in.Management)
+	records := l.records.Next(in, &scope)
+	l.check(records, &scope)
 	if len(records) == 0 {
 		return nil
 	}
+	w := worldOf(in, plan)
+	out := make([]*Plan, 0, len(records))
+	for _, c := range l.checked {
+		if snapshot.Rejected(c.issues) && c.plan != nil {
+			out = append(out, c.plan)
+			continue
+		}
+		out = append(out, w.plan(c, plan))
+	}
+	bound(out)
+	for i, c := range l.checked {
+		if c.plan != nil && samePlan(c.plan, out[i]) {
+			out[i] = c.plan
+		}
+		c.plan = out[i]
+	}
+	return out
+}
+
+func samePlan(a, b *Plan) bool {
+	return a == b || a.Ref == b.Ref && a.Record == b.Record && a.State == b.State && a.Logging == b.Logging &&
+		slices.Equal(a.Workloads, b.Workloads) && maps.Equal(a.Missing, b.Missing) && reflect.DeepEqual(a.Issues, b.Issues)
+}
+
+// check finds out what is wrong with each record by itself.
+func (l *Planner) check(records []*observabilityv1.AccessLogRecord, scope *virtualmesh.Scope) {
+	sameScope := l.scope.Equal(scope)
+	if sameScope && snapshot.SameSlice(l.last, records) {
+		return
+	}
+	before := make(map[snapshot.Ref]*checked, len(l.checked))
+	for _, c := range l.checked {
+		before[c.ref] = c
+	}
+	l.last, l.scope, l.checked = records, *scope, make([]*checked, 0, len(records))
+	for _, o := range records {
+		ref := snapshot.RefOf(snapshot.AccessLogRecord, o)
+		local, was := l.records.Issues(ref), before[ref]
+		if was != nil && sameScope && was.record == o && snapshot.SameSlice(was.local, local) {
+			l.checked = append(l.checked, was)
+			continue
+		}
+		now := &checked{ref: ref, record: o, local: local, issues: slices.Concat(scope.Issues(ref), local)}
+		for _, issue := range Check(&o.Spec) {
+			now.issues = append(now.issues, issue.On(ref, snapshot.Ref{}))
+		}
+		l.checked = append(l.checked, now)
+	}
+}
+
+// world is what the verdicts follow from.
+type world struct {
+	in *snapshot.Input
+	// doors are how KubernetesClusters want numbers to come in, and relayed are the clusters that are reached through their agents, by name.
+	doors   map[string]multiclusterv1alpha1.TelemetryDoor
+	relayed map[string]bool
+	logs    map[snapshot.Ref]bool
+	meshes  map[commonv1.ObjectRef]*snapshot.MeshPlan
+	// inNamespace are the workloads of each namespace; nil until somebody asks.
+	inNamespace map[inventory.Namespace][]*discoveryv1.Workload
+}
+
+func worldOf(in *snapshot.Input, plan *snapshot.Plan) *world {
 	w := &world{
-		in: in, scope: virtualmesh.ScopeOf(in.Management), doors: map[string]multiclusterv1alpha1.TelemetryDoor{}, relayed: map[string]bool{},
+		in: in, doors: map[string]multiclusterv1alpha1.TelemetryDoor{}, relayed: map[string]bool{},
 		logs: map[snapshot.Ref]bool{}, meshes: map[commonv1.ObjectRef]*snapshot.MeshPlan{},
 	}
 	for _, k := range in.Management.KubernetesClusters {
@@ -45,44 +133,36 @@ func Plans(in *snapshot.Input, plan *snapshot.Plan) []*Plan {
 			w.logs[ref] = true
 		}
 	}
-	out := make([]*Plan, 0, len(records))
-	counted := 0
-	for _, o := range records {
-		p := w.plan(o, plan)
-		if !snapshot.Rejected(p.Issues) {
-			if counted++; counted > MaxRecords {
-				p.State, p.Issues = commonv1.ApprovalStateInvalid, append(p.Issues, snapshot.Errorf(snapshot.BudgetExceeded, "join AccessLogRecords, or remove some",
-					"at most %d AccessLogRecords are in force, and this is one more", MaxRecords).On(p.Ref, snapshot.Ref{}))
+	return w
+}
+
+// within are the workloads that a record may be about: those of a registered cluster only those of its namespace there. Its selectors,
+// which are bounded, match no others; and nobody looks at all workloads for each of very many records.
+func (w *world) within(of snapshot.Ref, plan *snapshot.Plan) []*discoveryv1.Workload {
+	if of.Cluster == "" {
+		return plan.Workloads
+	}
+	if w.inNamespace == nil {
+		w.inNamespace = map[inventory.Namespace][]*discoveryv1.Workload{}
+		for _, o := range plan.Workloads {
+			if k := o.Spec.Kubernetes; k != nil {
+				at := inventory.NamespaceOf(k)
+				w.inNamespace[at] = append(w.inNamespace[at], o)
 			}
 		}
-		out = append(out, p)
 	}
-	return out
+	return w.inNamespace[inventory.Namespace{Cluster: of.Cluster, Name: of.Namespace}]
 }
 
-// world is what the verdicts follow from.
-type world struct {
-	in    *snapshot.Input
-	scope virtualmesh.Scope
-	// doors are how KubernetesClusters want numbers to come in, and relayed are the clusters that are reached through their agents, by name.
-	doors   map[string]multiclusterv1alpha1.TelemetryDoor
-	relayed map[string]bool
-	logs    map[snapshot.Ref]bool
-	meshes  map[commonv1.ObjectRef]*snapshot.MeshPlan
-}
-
-func (w *world) plan(o *observabilityv1.AccessLogRecord, plan *snapshot.Plan) *Plan {
-	p := &Plan{Ref: snapshot.RefOf(snapshot.AccessLogRecord, o), Record: o, State: commonv1.ApprovalStateInvalid}
-	p.Issues = w.scope.Issues(p.Ref)
-	for _, issue := range Check(&o.Spec) {
-		p.Issues = append(p.Issues, issue.On(p.Ref, snapshot.Ref{}))
-	}
+func (w *world) plan(c *checked, plan *snapshot.Plan) *Plan {
+	o := c.record
+	p := &Plan{Ref: c.ref, Record: o, State: commonv1.ApprovalStateInvalid, Issues: slices.Clone(c.issues)}
 	if snapshot.Rejected(p.Issues) {
 		return p
 	}
 	// lacks are how many of the workloads send no log, by what is missing, and hints what to do about it.
 	lacks, hints := map[string]int{}, map[string]string{}
-	for _, workload := range plan.Workloads {
+	for _, workload := range w.within(p.Ref, plan) {
 		k := workload.Spec.Kubernetes
 		if k == nil || !inventory.SelectsWorkload(o.Spec.WorkloadSelectors, k) {
 			continue
@@ -149,9 +229,20 @@ func (w *world) missing(cluster string, mesh *snapshot.MeshPlan) (what, hint str
 	return fmt.Sprintf("the agent of cluster %s gets nothing from their proxies", cluster), "have Istio send it, as `meshctl help access-logs` says, and send requests: a proxy connects with the first one"
 }
 
+// reaches reports whether the agent of a cluster has to know of a record: one of a registered cluster is for no other.
+func reaches(p *Plan, cluster string) bool {
+	if p.State == commonv1.ApprovalStateInvalid || p.Ref.Cluster != "" && p.Ref.Cluster != cluster {
+		return false
+	}
+	selectors := p.Record.Spec.WorkloadSelectors
+	return len(selectors) == 0 || slices.ContainsFunc(selectors, func(s commonv1.WorkloadSelector) bool {
+		return s.KubeWorkloadMatcher == nil || inventory.Includes(s.KubeWorkloadMatcher.Clusters, cluster)
+	})
+}
+
 // ForCluster is a record as the agent of a cluster needs it: without selectors of other clusters. It is nil if the record selects nothing there.
 func ForCluster(p *Plan, cluster string) *observabilityv1.AccessLogRecordSpec {
-	if p.State == commonv1.ApprovalStateInvalid {
+	if !reaches(p, cluster) {
 		return nil
 	}
 	out := p.Record.Spec.DeepCopy()
@@ -169,9 +260,6 @@ func ForCluster(p *Plan, cluster string) *observabilityv1.AccessLogRecordSpec {
 			s.KubeWorkloadMatcher = m
 		}
 		out.WorkloadSelectors = append(out.WorkloadSelectors, s)
-	}
-	if len(p.Record.Spec.WorkloadSelectors) > 0 && len(out.WorkloadSelectors) == 0 {
-		return nil
 	}
 	return out
 }

@@ -81,7 +81,7 @@ func pattern(text string) (*regexp.Regexp, error) {
 
 // Record is an AccessLogRecord that was checked.
 type Record struct {
-	// Name is NAME.NAMESPACE.
+	// Name is NAME.NAMESPACE, and NAME.NAMESPACE.CLUSTER for one of a registered cluster.
 	Name string
 	Spec *observabilityv1.AccessLogRecordSpec
 	// patterns are those of the filters with a regular expression, by index.

@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -15,6 +17,8 @@ import (
 const (
 	MaxShown = 5000
 	Shown    = 50
+	// maxRecords bounds the AccessLogRecords of registered clusters in a report: users there may write very many.
+	maxRecords = 100
 )
 
 // Query says which entries are asked for. Empty fields ask for all.
@@ -137,13 +141,16 @@ func statusTest(text string) (func(uint32) bool, error) {
 }
 
 // Matches reports whether an entry is asked for.
-func (q *Query) Matches(e *Entry) bool {
+func (q *Query) Matches(e *Entry) bool { return q.matches(e, false) }
+
+// matches is Matches; if a record is named exactly, others whose names begin with that are not meant.
+func (q *Query) matches(e *Entry, exactly bool) bool {
 	status, err := statusTest(q.Status)
 	at := e.WorkloadRef.Name + "." + e.WorkloadRef.Namespace + "." + e.WorkloadRef.ClusterName
 	r := &e.HTTP.Request
 	switch {
 	case err != nil || !status(e.HTTP.Response.ResponseCode),
-		q.Name != "" && !named(at, q.Name) && !slices.ContainsFunc(e.Records, func(record string) bool { return named(record, q.Name) }),
+		q.Name != "" && !named(at, q.Name) && !slices.ContainsFunc(e.Records, func(record string) bool { return record == q.Name || !exactly && named(record, q.Name) }),
 		q.From != "" && !named(e.From, q.From), q.To != "" && !named(e.To, q.To),
 		q.Workload != "" && q.Workload != at,
 		q.Cluster != "" && q.Cluster != e.WorkloadRef.ClusterName, q.Namespace != "" && q.Namespace != e.WorkloadRef.Namespace,
@@ -174,8 +181,10 @@ type Report struct {
 	Missed uint64 `json:"missed,omitempty"`
 	// Next is to be named to get what comes after these.
 	Next uint64 `json:"next"`
-	// Records are the AccessLogRecords.
-	Records []RecordReport `json:"records"`
+	// Records are the AccessLogRecords: those of the management cluster, and then some of registered clusters. MoreRecords is how many
+	// others there are.
+	Records     []RecordReport `json:"records"`
+	MoreRecords int            `json:"moreRecords,omitempty"`
 	// Clusters are those whose agent has said anything of access logs, ascending by name.
 	Clusters []ClusterReport `json:"clusters"`
 }
@@ -184,7 +193,9 @@ type Report struct {
 type RecordReport struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
-	State     string `json:"state"`
+	// Cluster is the registered cluster in which it is; empty for one of the management cluster.
+	Cluster string `json:"cluster,omitempty"`
+	State   string `json:"state"`
 	// Workloads is how many it selects, and Logging how many of these send their log.
 	Workloads int `json:"workloads"`
 	Logging   int `json:"logging"`
@@ -202,17 +213,18 @@ type ClusterReport struct {
 	Rejected uint64 `json:"rejected,omitempty"`
 }
 
-// Answer puts the entries that a query asks for into a report.
+// Answer puts the entries that a query asks for into a report, which has the records.
 func (r *Ring) Answer(q *Query, out *Report) {
 	var all []Kept
 	kept := uint64(0)
+	exactly := slices.ContainsFunc(out.Records, func(o RecordReport) bool { return o.Identity() == q.Name })
 	for _, list := range r.byKey {
 		for _, k := range list {
 			if k.Sequence <= q.After {
 				continue
 			}
 			kept++
-			if q.Matches(k.Entry) {
+			if q.matches(k.Entry, exactly) {
 				all = append(all, k)
 			}
 		}
@@ -233,7 +245,34 @@ func (r *Ring) Answer(q *Query, out *Report) {
 	}
 }
 
-// ReportOf is what became of a record.
-func ReportOf(p *Plan) RecordReport {
-	return RecordReport{Name: p.Ref.Name, Namespace: p.Ref.Namespace, State: string(p.State), Workloads: len(p.Workloads), Logging: p.Logging, Issues: p.Issues}
+// ReportsOf are what became of records, and how many are left out: those of registered clusters that have no effect, before others.
+func ReportsOf(plans []*Plan) (out []RecordReport, more int) {
+	sorted := slices.Clone(plans)
+	rank := func(p *Plan) int {
+		switch {
+		case p.Ref.Cluster == "":
+			return 0
+		case p.State != commonv1.ApprovalStateInvalid:
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(sorted, func(a, b *Plan) int { return cmp.Compare(rank(a), rank(b)) })
+	hub := len(sorted)
+	if at := slices.IndexFunc(sorted, func(p *Plan) bool { return p.Ref.Cluster != "" }); at >= 0 {
+		hub = at
+	}
+	shown := min(len(sorted), hub+maxRecords)
+	out = make([]RecordReport, 0, shown)
+	for _, p := range sorted[:shown] {
+		out = append(out, RecordReport{
+			Name: p.Ref.Name, Namespace: p.Ref.Namespace, Cluster: p.Ref.Cluster, State: string(p.State), Workloads: len(p.Workloads), Logging: p.Logging, Issues: p.Issues,
+		})
+	}
+	return out, len(sorted) - shown
+}
+
+// Identity is the name by which entries say that the record wants them.
+func (r *RecordReport) Identity() string {
+	return snapshot.Ref{Kind: snapshot.AccessLogRecord, Cluster: r.Cluster, Namespace: r.Namespace, Name: r.Name}.Identity()
 }

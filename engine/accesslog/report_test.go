@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 func entry(id string, code uint32) *Entry {
@@ -50,6 +51,54 @@ func TestQuery(t *testing.T) {
 	require.Error(t, err)
 	_, err = ParseQuery(map[string][]string{"limit": {"0"}})
 	require.Error(t, err)
+}
+
+// TestQueryNamesOneRecord: the full name of a record means no other one whose name begins with it.
+func TestQueryNamesOneRecord(t *testing.T) {
+	t.Parallel()
+	r := NewRing(10, 1<<20)
+	for i, records := range [][]string{{"books.shop"}, {"books.shop.west"}, {"books.shop", "books.shop.west"}, {"books.shop.east"}} {
+		e := entry(fmt.Sprint(i), 200)
+		e.Records = records
+		r.Add("a", e)
+	}
+	known := []RecordReport{{Name: "books", Namespace: "shop"}, {Name: "books", Namespace: "shop", Cluster: "west"}}
+	for _, c := range []struct {
+		name    string
+		records []RecordReport
+		want    int
+	}{
+		{"books", known, 4}, {"books.shop", known, 2}, {"books.shop.west", known, 2}, {"books.shop.east", known, 1}, {"books.shop", known[1:], 4}, {"cart-v1.shop", known, 4},
+	} {
+		out := &Report{Records: c.records}
+		r.Answer(&Query{Name: c.name}, out)
+		assert.Len(t, out.Entries, c.want, "%s, with %v", c.name, c.records)
+	}
+}
+
+// TestReportsAreBounded: those of the management cluster are all there, and of others first those that have an effect.
+func TestReportsAreBounded(t *testing.T) {
+	t.Parallel()
+	var plans []*Plan
+	add := func(cluster, name string, state commonv1.ApprovalState) {
+		plans = append(plans, &Plan{Ref: snapshot.Ref{Kind: snapshot.AccessLogRecord, Cluster: cluster, Namespace: "shop", Name: name}, State: state})
+	}
+	for i := range 150 {
+		add("west", fmt.Sprint("flood-", i), commonv1.ApprovalStateInvalid)
+	}
+	for i := range 120 {
+		add("", fmt.Sprint("hub-", i), commonv1.ApprovalStatePending)
+	}
+	add("west", "mine", commonv1.ApprovalStatePending)
+	got, more := ReportsOf(plans)
+	require.Len(t, got, 120+maxRecords)
+	assert.Equal(t, 51, more)
+	assert.Equal(t, "hub-0.shop", got[0].Identity())
+	assert.Equal(t, "mine.shop.west", got[120].Identity())
+	assert.Equal(t, "flood-0.shop.west", got[121].Identity())
+	got, more = ReportsOf(nil)
+	assert.NotNil(t, got, "JSON has a list")
+	assert.Zero(t, more)
 }
 
 // TestRing: who logs much loses its own oldest entries first, and what was lost is counted.

@@ -390,7 +390,7 @@ func (k *checks) policies() CheckCategory {
 	problems := k.take(&c, func(i *snapshot.Issue) bool {
 		return i.Code != snapshot.Drifted && (slices.Contains(written, i.Ref.Kind) || i.Ref.Kind == snapshot.AccessLogRecord)
 	})
-	n := len(k.index.state.Input.Management.AccessLogRecords)
+	n := len(k.index.state.AccessLogs)
 	for _, kind := range written {
 		n += len(k.index.Refs(kind))
 	}

@@ -11,6 +11,9 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
+// maxFaulty is of how many AccessLogRecords of registered clusters the notes say what is wrong with them.
+const maxFaulty = 5
+
 // AccessLogs lists the requests of a report on access logs, the last one at the end.
 func AccessLogs(r *accesslog.Report) Table {
 	columns := []column[accesslog.Entry]{
@@ -62,11 +65,20 @@ func AccessLogNotes(r *accesslog.Report) (out []string) {
 	if len(r.Records) == 0 {
 		return append(out, "There is no AccessLogRecord, so that nothing is logged; `meshctl create accesslogrecord` makes one.")
 	}
+	faulty := 0
 	for i := range r.Records {
 		o := &r.Records[i]
-		for j := range o.Issues {
-			out = append(out, fmt.Sprintf("AccessLogRecord %s.%s: %s", o.Name, o.Namespace, o.Issues[j].Text()))
+		if o.Cluster != "" && len(o.Issues) > 0 {
+			if faulty++; faulty > maxFaulty {
+				continue
+			}
 		}
+		for j := range o.Issues {
+			out = append(out, fmt.Sprintf("AccessLogRecord %s: %s", o.Identity(), o.Issues[j].Text()))
+		}
+	}
+	if more := max(faulty-maxFaulty, 0) + r.MoreRecords; more > 0 {
+		out = append(out, fmt.Sprintf("%s of registered clusters: see their statuses there, or run meshctl check.", snapshot.Count(more, "other AccessLogRecord")))
 	}
 	if len(r.Entries) == 0 {
 		out = append(out, fmt.Sprintf("Requests are kept since %s.", r.Since.UTC().Format(time.RFC3339)))

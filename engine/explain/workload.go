@@ -79,7 +79,7 @@ func loggedBy(state *snapshot.State, o *discoveryv1.Workload) (out []LoggedBy) {
 		}
 		l := LoggedBy{p.Ref, p.Missing[ref]}
 		for i := range o.Status.AppliedAccessLogRecords {
-			if said := &o.Status.AppliedAccessLogRecords[i]; state.Input.Logging == nil && said.Ref.Name == p.Ref.Name && said.Ref.Namespace == p.Ref.Namespace {
+			if said := &o.Status.AppliedAccessLogRecords[i]; state.Input.Logging == nil && said.Ref.Name == p.Ref.Name && said.Ref.Namespace == p.Ref.Namespace && said.ClusterName == p.Ref.Cluster {
 				l.Missing = strings.Join(said.Errors, "; ")
 			}
 		}

@@ -63,6 +63,10 @@
 //	podgroups.go   workloads whose pods one selector selects
 //	egress.go      what proxies are configured with
 //
+// AccessLogRecords, of which engine/accesslog decides what becomes of them:
+//
+//	records.go  those of an Input, as far as they reach
+//
 // Hand-written objects of the meshes:
 //
 //	handwritten.go handwritten_access.go handwritten_hosts.go

@@ -18,8 +18,16 @@ import (
 // the spec that is bound and accepted is one about their own namespace (reach.go). A policy of the management cluster has precedence
 // (overrule.go).
 
-// maxLocal is how many policies of a kind count in a namespace of a registered cluster, the oldest first.
+// maxLocal is maxLocalOf policies.
 const maxLocal = 100
+
+// maxLocalOf is how many objects of a kind count in a namespace of a registered cluster, the oldest first.
+func maxLocalOf(kind snapshot.Kind) int {
+	if kind == snapshot.AccessLogRecord {
+		return maxLocalRecords
+	}
+	return maxLocal
+}
 
 // policyObject is a policy of any kind.
 type policyObject interface {
@@ -86,7 +94,7 @@ func (last *policies[P]) next(in *snapshot.Input, hub []P, scope *virtualmesh.Sc
 	}
 	for _, c := range in.Clusters {
 		list := of.list(c)
-		excess := excessOf(list)
+		excess := excessOf(list, maxLocalOf(of.kind))
 		for _, p := range list {
 			ref := snapshot.Ref{Kind: of.kind, Cluster: c.Name, Namespace: p.GetNamespace(), Name: p.GetName()}
 			if there, twice := twins.of(ref, p.GetUID()); twice && (there != ref || !countsThere(scope, ref)) {
@@ -116,8 +124,8 @@ func (last *policies[P]) next(in *snapshot.Input, hub []P, scope *virtualmesh.Sc
 func newLocalPolicy[P policyObject](p P, ref snapshot.Ref, excess bool, of localKind[P]) *localPolicy[P] {
 	is, issues := of.bound(p, reachOf(ref))
 	if excess {
-		issues = append(issues, snapshot.Errorf(snapshot.BudgetExceeded, "delete policies that are not needed, or write one policy for several services",
-			"it has no effect: namespace %s of cluster %s has more than %d policies of kind %s, and it is not among the oldest", ref.Namespace, ref.Cluster, maxLocal, ref.Kind))
+		issues = append(issues, snapshot.Errorf(snapshot.BudgetExceeded, "delete policies that are not needed, or write one for several",
+			"it has no effect: namespace %s of cluster %s has more than %d policies of kind %s, and it is not among the oldest", ref.Namespace, ref.Cluster, maxLocalOf(of.kind), ref.Kind))
 	}
 	for i := range issues {
 		issues[i] = issues[i].On(ref, snapshot.Ref{})
@@ -174,17 +182,17 @@ func countsThere(scope *virtualmesh.Scope, there snapshot.Ref) bool {
 }
 
 // excessOf are the policies of a cluster that do not count, because their namespace has too many older ones.
-func excessOf[P policyObject](list []P) map[P]bool {
+func excessOf[P policyObject](list []P, most int) map[P]bool {
 	out := map[P]bool{}
 	for len(list) > 0 {
 		n := 1
 		for n < len(list) && list[n].GetNamespace() == list[0].GetNamespace() {
 			n++
 		}
-		if n > maxLocal {
+		if n > most {
 			oldest := slices.Clone(list[:n])
 			slices.SortFunc(oldest, func(a, b P) int { return inventory.CompareAge(a, b) })
-			for _, p := range oldest[maxLocal:] {
+			for _, p := range oldest[most:] {
 				out[p] = true
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
+	observabilityv1 "github.com/meshctl/meshctl/engine/api/observability/v1"
 	"github.com/meshctl/meshctl/engine/inventory"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -75,6 +76,20 @@ func boundDependency(d *enterprisev1beta1.ServiceDependency, in reach) (*enterpr
 	if !some {
 		issues = append(issues, snapshot.Errorf(snapshot.OutsideNamespace, "select workloads in namespace "+in.namespace+", or omit sourceSelectors for all of them",
 			"it has no effect: sourceSelectors select no workload in %s", in).At("sourceSelectors"))
+	}
+	return &out, issues
+}
+
+// boundRecord bounds an AccessLogRecord of a registered cluster: it logs requests of its own namespace.
+func boundRecord(r *observabilityv1.AccessLogRecord, in reach) (*observabilityv1.AccessLogRecord, []snapshot.Issue) {
+	out := *r
+	out.InCluster = in.cluster
+	workloads, left, some := in.workloads(r.Spec.WorkloadSelectors)
+	out.Spec.WorkloadSelectors = workloads
+	issues := in.leftOut("workloadSelectors", left)
+	if !some {
+		issues = append(issues, snapshot.Errorf(snapshot.OutsideNamespace, "select workloads in namespace "+in.namespace+", or omit workloadSelectors for all of them",
+			"it has no effect: workloadSelectors select no workload in %s", in).At("workloadSelectors"))
 	}
 	return &out, issues
 }

@@ -99,6 +99,8 @@ type Cluster struct {
 	TrafficPolicies     []*networkingv1.TrafficPolicy
 	AccessPolicies      []*networkingv1.AccessPolicy
 	ServiceDependencies []*enterprisev1beta1.ServiceDependency
+	// AccessLogRecords are those that users of the cluster wrote there, for the workloads of their own namespaces.
+	AccessLogRecords []*observabilityv1.AccessLogRecord
 	// IssuedCertificates are those in the agent's namespace, also the generated ones: agents
 	// report in their statuses. CertificateRequests are the agents' own.
 	IssuedCertificates  []*certificatesv1.IssuedCertificate

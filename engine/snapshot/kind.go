@@ -209,7 +209,7 @@ var kinds = [kindCount]KindInfo{
 	VirtualDestination: kind(enterpriseGroup, "v1beta1", "VirtualDestination", "virtualdestinations", ManagementSide, Watch|WriteStatus),
 	ServiceDependency:  kind(enterpriseGroup, "v1beta1", "ServiceDependency", "servicedependencies", ManagementSide, Watch|WriteStatus|InClusters),
 	WasmDeployment:     kind(enterpriseGroup, "v1beta1", "WasmDeployment", "wasmdeployments", ManagementSide, Watch),
-	AccessLogRecord:    kind("observability.enterprise.mesh.gloo.solo.io", "v1", "AccessLogRecord", "accesslogrecords", ManagementSide, Watch|WriteStatus),
+	AccessLogRecord:    kind("observability.enterprise.mesh.gloo.solo.io", "v1", "AccessLogRecord", "accesslogrecords", ManagementSide, Watch|WriteStatus|InClusters),
 	Role:               kind(rbacGroup, "v1", "Role", "roles", ManagementSide, Watch),
 	RoleBinding:        kind(rbacGroup, "v1", "RoleBinding", "rolebindings", ManagementSide, Watch),
 

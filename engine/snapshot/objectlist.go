@@ -42,6 +42,7 @@ var (
 		TrafficPolicy:                func(c *Cluster) ObjectList { return newList(&c.TrafficPolicies) },
 		AccessPolicy:                 func(c *Cluster) ObjectList { return newList(&c.AccessPolicies) },
 		ServiceDependency:            func(c *Cluster) ObjectList { return newList(&c.ServiceDependencies) },
+		AccessLogRecord:              func(c *Cluster) ObjectList { return newList(&c.AccessLogRecords) },
 		IssuedCertificate:            func(c *Cluster) ObjectList { return newList(&c.IssuedCertificates) },
 		CertificateRequest:           func(c *Cluster) ObjectList { return newList(&c.CertificateRequests) },
 		Deployment:                   func(c *Cluster) ObjectList { return newList(&c.Deployments) },

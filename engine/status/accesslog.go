@@ -1,7 +1,6 @@
 package status
 
 import (
-	"reflect"
 	"slices"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
@@ -9,23 +8,6 @@ import (
 	observabilityv1 "github.com/meshctl/meshctl/engine/api/observability/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
-
-// accessLogStatuses are the statuses of AccessLogRecords.
-type accessLogStatuses struct{ made []*snapshot.Status }
-
-// update reports whether any status is new or gone.
-func (a *accessLogStatuses) update(logs []*snapshot.AccessLogPlan, failures map[snapshot.Ref][]snapshot.Failure) bool {
-	before := a.made
-	a.made = nil
-	for _, p := range logs {
-		made := accessLogStatus(p, failures[p.Ref])
-		if at := slices.IndexFunc(before, func(was *snapshot.Status) bool { return was.Ref == made.Ref && reflect.DeepEqual(was, made) }); at >= 0 {
-			made = before[at]
-		}
-		a.made = append(a.made, made)
-	}
-	return !slices.Equal(before, a.made)
-}
 
 func accessLogStatus(p *snapshot.AccessLogPlan, failures []snapshot.Failure) *snapshot.Status {
 	s := summarize("workloads", nil, p.Issues, failures)
@@ -79,12 +61,14 @@ func appliedAccessLogs(in *snapshot.Input, logs []*snapshot.AccessLogPlan) map[s
 			if len(out[ref]) >= maxListed {
 				continue
 			}
-			applied := discoveryv1.AppliedAccessLogRecord{Ref: objectRef(p.Record), ObservedGeneration: p.Record.Generation}
+			applied := discoveryv1.AppliedAccessLogRecord{Ref: objectRef(p.Record), ClusterName: p.Ref.Cluster, ObservedGeneration: p.Record.Generation}
 			if what := p.Missing[ref]; what != "" {
 				applied.Errors = []string{"no log comes from it: " + what}
 			}
 			if in.Logging == nil {
-				at := slices.IndexFunc(said[ref], func(a discoveryv1.AppliedAccessLogRecord) bool { return a.Ref == applied.Ref })
+				at := slices.IndexFunc(said[ref], func(a discoveryv1.AppliedAccessLogRecord) bool {
+					return a.Ref == applied.Ref && a.ClusterName == applied.ClusterName
+				})
 				if at < 0 {
 					continue
 				}

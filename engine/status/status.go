@@ -29,7 +29,7 @@ type Writer struct {
 	settings      settingsStatuses
 	clusters      clusterStatuses
 	dependencies  dependencyStatuses
-	accessLogs    accessLogStatuses
+	accessLogs    snapshot.Derived[*snapshot.AccessLogPlan, *snapshot.Status]
 	all           snapshot.List[*snapshot.Status]
 }
 
@@ -85,6 +85,7 @@ func (w *Writer) Write(in *snapshot.Input, plan *snapshot.Plan, logs []*snapshot
 		w.policies = snapshot.Derived[*snapshot.PolicyPlan, *snapshot.Status]{}
 		w.dependencies = dependencyStatuses{}
 		w.virtuals = snapshot.Derived[*snapshot.VirtualDestinationPlan, *snapshot.Status]{}
+		w.accessLogs = snapshot.Derived[*snapshot.AccessLogPlan, *snapshot.Status]{}
 	}
 	w.exports.update(plan.VirtualDestinations)
 	meshes := w.exports.observe(pair(&w.meshSources, snapshot.ListOf(plan.Meshes), in.Management.Meshes, meshRef))
@@ -110,12 +111,16 @@ func (w *Writer) Write(in *snapshot.Input, plan *snapshot.Plan, logs []*snapshot
 
 	changed = w.dependencies.update(in, plan, logs, failures) || changed
 	changed = w.clusters.update(in) || changed
-	changed = w.accessLogs.update(logs, failures) || changed
+	changed = w.accessLogs.Update(snapshot.ListOf(logs),
+		func(p *snapshot.AccessLogPlan) string { return policyName(p.Ref) },
+		func(p *snapshot.AccessLogPlan, _ *snapshot.Status) *snapshot.Status {
+			return accessLogStatus(p, failures[p.Ref])
+		}) || changed
 	if changed = w.settings.update(in.Management, inUse(dialects, plan.Meshes)) || changed; changed {
 		// Kinds come in the order of their numbers.
 		w.all = snapshot.Concat(w.meshes.Values, snapshot.ListOf(w.dependencies.workloads), w.destinations.Values,
 			snapshot.ListOf(w.clusters.made), snapshot.ListOf(w.settings.statuses),
-			snapshot.ListOf(w.virtualMeshes), w.policies.Values, w.virtuals.Values, w.dependencies.verdicts.Values, snapshot.ListOf(w.accessLogs.made))
+			snapshot.ListOf(w.virtualMeshes), w.policies.Values, w.virtuals.Values, w.dependencies.verdicts.Values, w.accessLogs.Values)
 	}
 	return w.all
 }

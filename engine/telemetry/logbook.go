@@ -109,7 +109,7 @@ func (b *logbook) recordsOf(now time.Time, cluster string, state *snapshot.State
 			continue
 		}
 		if spec := accesslog.ForCluster(p, cluster); spec != nil {
-			out = append(out, LogRecord{Name: p.Ref.Name + "." + p.Ref.Namespace, Spec: spec})
+			out = append(out, LogRecord{Name: p.Ref.Identity(), Spec: spec})
 		}
 	}
 	return out
@@ -246,11 +246,9 @@ func (b *logbook) report(now time.Time, pods map[traffic.Proxy]*traffic.Pod, lea
 func (b *logbook) answer(q *accesslog.Query, state *snapshot.State) *accesslog.Report {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	out := &accesslog.Report{Since: b.since.UTC(), Records: []accesslog.RecordReport{}, Clusters: []accesslog.ClusterReport{}}
+	out := &accesslog.Report{Since: b.since.UTC(), Clusters: []accesslog.ClusterReport{}}
+	out.Records, out.MoreRecords = accesslog.ReportsOf(plansOf(state))
 	b.ring.Answer(q, out)
-	for _, p := range plansOf(state) {
-		out.Records = append(out.Records, accesslog.ReportOf(p))
-	}
 	for name, a := range b.agents {
 		c := accesslog.ClusterReport{Cluster: name, Dropped: a.lost, Rejected: a.rejected}
 		for proxy, seen := range b.seen {

@@ -89,6 +89,32 @@ func TestLogbook(t *testing.T) {
 	assert.Equal(t, accesslog.PerKey-1, report.More)
 }
 
+// TestRecordsOfClustersAreForTheirAgents: the agent of a cluster hears of the records of its own users, by names that no other record has.
+func TestRecordsOfClustersAreForTheirAgents(t *testing.T) {
+	t.Parallel()
+	plan := func(cluster, namespace, name string, state commonv1.ApprovalState) *snapshot.AccessLogPlan {
+		o := &observabilityv1.AccessLogRecord{}
+		o.Name, o.Namespace, o.InCluster = name, namespace, cluster
+		return &snapshot.AccessLogPlan{Ref: snapshot.RefOf(snapshot.AccessLogRecord, o), Record: o, State: state}
+	}
+	state := &snapshot.State{AccessLogs: []*snapshot.AccessLogPlan{
+		plan("", "shop", "books", commonv1.ApprovalStatePending), plan("east", "shop", "books", commonv1.ApprovalStateAccepted),
+		plan("west", "shop", "books", commonv1.ApprovalStatePending), plan("west", "shop", "wrong", commonv1.ApprovalStateInvalid),
+	}}
+	b := newLogbook(time.Now(), nil)
+	for cluster, want := range map[string]string{"west": "books.shop books.shop.west", "east": "books.shop books.shop.east", "north": "books.shop"} {
+		var names []string
+		for _, r := range b.recordsOf(time.Now(), cluster, state) {
+			names = append(names, r.Name)
+		}
+		assert.Equal(t, want, strings.Join(names, " "), cluster)
+	}
+	report := b.answer(&accesslog.Query{}, state)
+	require.Len(t, report.Records, 4)
+	assert.Equal(t, "books.shop", report.Records[0].Identity())
+	assert.Equal(t, "books.shop.east", report.Records[1].Identity())
+}
+
 // TestLogging: a workload logs while a stream of a pod of it is open, and a while after; nothing is said before the agents had time to come in.
 func TestLogging(t *testing.T) {
 	t.Parallel()

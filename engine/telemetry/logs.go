@@ -22,7 +22,7 @@ const logFrame = 16
 
 // LogRecord is an AccessLogRecord as an agent is told of it.
 type LogRecord struct {
-	// Name is NAME.NAMESPACE.
+	// Name is NAME.NAMESPACE, and NAME.NAMESPACE.CLUSTER for one of a registered cluster.
 	Name string
 	Spec *observabilityv1.AccessLogRecordSpec
 }

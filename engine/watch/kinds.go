@@ -76,6 +76,10 @@ func managedReads(plane snapshot.Plane, cluster string, keep statuses) []managed
 			return addMirrored(c, seed, &kube.Lister{Asks: true}, all, unless(keep, dropDependencyStatus))
 		}},
 	}
+	logged := unless(keep, dropAccessLogStatus)
+	reads = append(reads, managedRead{snapshot.AccessLogRecord, stripAs(logged), func(c *clusterCache[snapshot.Cluster], seed *snapshot.Cluster) error {
+		return addMirrored(c, seed, &kube.Lister{Asks: true}, all, logged)
+	}})
 	byHand := func(labels map[string]string) bool { return !plane.Generated(labels, cluster) }
 	for _, dialect := range engine.Dialects() {
 		for _, kind := range slices.Sorted(maps.Keys(dialect.Reads)) {

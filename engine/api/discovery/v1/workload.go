@@ -101,6 +101,8 @@ type WorkloadStatus struct {
 type AppliedAccessLogRecord struct {
 	// Ref is the AccessLogRecord.
 	Ref commonv1.ObjectRef `json:"ref,omitempty,omitzero"`
+	// ClusterName is the registered cluster in which it is; omitted for one of the management cluster. Not part of Gloo Mesh 1.x.
+	ClusterName string `json:"clusterName,omitempty"`
 	// ObservedGeneration is the generation of its spec.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Errors met in applying it.

@@ -7,7 +7,13 @@ import (
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 )
 
-// AccessLogRecord has the proxies of workloads log requests.
+// AccessLogRecord has the proxies of workloads log requests. What they log goes to the management plane, wherever the record is: who may
+// read logs there reads all of them.
+//
+// One in a namespace of a registered cluster that Settings name in workloadClusterPolicies selects workloads of that namespace in that
+// cluster, whatever its selectors say. It has their requests kept, with the headers that it names, but none that may have a secret. Entries
+// of the log name it as NAME.NAMESPACE.CLUSTER. At most 10 of a namespace count, the oldest first, where those of the management cluster
+// leave room.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -23,11 +29,18 @@ type AccessLogRecord struct {
 	Spec AccessLogRecordSpec `json:"spec,omitempty,omitzero"`
 	// Status is the observed state.
 	Status AccessLogRecordStatus `json:"status,omitempty,omitzero"`
+
+	// InCluster is the registered cluster in which the record was found; empty for one of the management cluster. Who reads it says so:
+	// it is no part of the object.
+	InCluster string `json:"-"`
 }
+
+// FoundIn returns InCluster.
+func (r *AccessLogRecord) FoundIn() string { return r.InCluster }
 
 // AccessLogRecordSpec says which requests are logged, and with what.
 type AccessLogRecordSpec struct {
-	// WorkloadSelectors select the workloads; empty means all.
+	// WorkloadSelectors select the workloads; empty means all, and all of its own namespace for a record of a registered cluster.
 	// +kubebuilder:validation:MaxItems=100
 	WorkloadSelectors []commonv1.WorkloadSelector `json:"workloadSelectors,omitempty"`
 	// Filters narrow the log to requests that pass at least one of them; empty means every request.

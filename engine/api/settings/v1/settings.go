@@ -47,7 +47,8 @@ type SettingsSpec struct {
 	// WorkloadClusterPolicies are the namespaces of registered clusters in which TrafficPolicies, AccessPolicies and
 	// ServiceDependencies count, beside those of the management cluster. Such a policy is about the services and the callers of its
 	// own namespace in its own cluster, whatever its selectors say; a policy of the management cluster that decides about the same
-	// has precedence. None counts if omitted. It is not part of Gloo Mesh 1.x.
+	// has precedence. AccessLogRecords count there as well, for the workloads of their own namespace in their own cluster. None counts if
+	// omitted. It is not part of Gloo Mesh 1.x.
 	// +kubebuilder:validation:MaxItems=1000
 	WorkloadClusterPolicies []WorkloadClusterPolicies `json:"workloadClusterPolicies,omitempty"`
 	// Withdrawals bound what is deleted in clusters without an edit that explains it. It is not part of Gloo Mesh 1.x.
