@@ -23,6 +23,9 @@ const LogsPath = "/accesslogs"
 const (
 	// maxLogRate is how many entries of a cluster are taken each second.
 	maxLogRate = 1000
+	// maxTenantRate is how many of these are of one namespace that only records of the cluster itself want, and maxTenantsRate those of all
+	// its namespaces: who logs everything takes no place from what the management cluster wants, nor all from others.
+	maxTenantRate, maxTenantsRate = 100, maxLogRate / 2
 	// lingers is how long a proxy whose stream has ended counts as one that logs: it connects again with its next request.
 	lingers = 10 * time.Minute
 	// learns is how long nothing is said of proxies that do not log since this process leads: their agents have to come in first.
@@ -40,6 +43,9 @@ type logbook struct {
 	// seen is what is known of the streams of proxies, and agents what of the agents.
 	seen   map[traffic.Proxy]seenLog
 	agents map[string]*fromLogs
+	// hub are the names of the AccessLogRecords of the management cluster in a translation.
+	hub map[string]bool
+	of  *snapshot.State
 }
 
 // seenLog is a proxy whose stream was seen; it ended at a time, if it is not open.
@@ -54,6 +60,24 @@ type fromLogs struct {
 	// second is the one in which taken entries were taken.
 	second time.Time
 	taken  int
+	// tenants are how many of these only records of the cluster itself want, and ofNamespace those of each namespace, with what was rejected.
+	tenants     int
+	ofNamespace map[string]int
+}
+
+// next counts an entry that is sent in a second, and reports whether it is taken.
+func (a *fromLogs) next(now time.Time, namespace string, tenant bool) bool {
+	if second := now.Truncate(time.Second); a.second != second {
+		a.second, a.taken, a.tenants, a.ofNamespace = second, 0, 0, map[string]int{}
+	}
+	if tenant {
+		if a.ofNamespace[namespace]++; a.ofNamespace[namespace] > maxTenantRate || a.tenants == maxTenantsRate || a.taken == maxLogRate {
+			return false
+		}
+		a.tenants++
+	}
+	a.taken++
+	return a.taken <= maxLogRate
 }
 
 func newLogbook(since time.Time, tell func(*snapshot.Logging)) *logbook {
@@ -80,8 +104,9 @@ func (t *Telemetry) TakeLogs(cluster, incarnation string, s *SentLogs) {
 	}
 	s.Proxy.Cluster = cluster
 	now.mu.Lock()
-	pod, who := now.pods[s.Proxy], known{now.names, now.peers}
+	pod, who := now.pods[s.Proxy], known{names: now.names, peers: now.peers}
 	now.mu.Unlock()
+	who.hub = now.logs.recordsOfHub(now.State())
 	now.logs.take(time.Now(), incarnation, s, pod, who)
 }
 
@@ -148,11 +173,8 @@ func (b *logbook) take(now time.Time, incarnation string, s *SentLogs, pod *traf
 	case was && before.open:
 		b.seen[s.Proxy] = seenLog{ended: now}
 	}
-	if second := now.Truncate(time.Second); a.second != second {
-		a.second, a.taken = second, 0
-	}
 	for _, e := range s.Entries {
-		if a.taken++; a.taken > maxLogRate {
+		if !a.next(now, s.Proxy.Namespace, who.isTenants(e)) {
 			a.rejected++
 			continue
 		}
@@ -196,10 +218,31 @@ func identity(uri string) string {
 	return parts[len(parts)-1] + "." + parts[len(parts)-3]
 }
 
-// known is what the hosts that workloads call stand for, and what that is called.
+// recordsOfHub are the names of the AccessLogRecords of the management cluster in a translation.
+func (b *logbook) recordsOfHub(state *snapshot.State) map[string]bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.of != state || b.hub == nil {
+		b.of, b.hub = state, map[string]bool{}
+		for _, p := range plansOf(state) {
+			if p.Ref.Cluster == "" {
+				b.hub[p.Ref.Identity()] = true
+			}
+		}
+	}
+	return b.hub
+}
+
+// known is what the hosts that workloads call stand for, and what that is called; and which records are of the management cluster.
 type known struct {
 	names *traffic.Names
 	peers traffic.Peers
+	hub   map[string]bool
+}
+
+// isTenants reports whether only records of the cluster itself want an entry, as its agent says. One that no record wants is nobody's.
+func (k known) isTenants(e *accesslog.Entry) bool {
+	return !slices.ContainsFunc(e.Records, func(name string) bool { return k.hub[name] })
 }
 
 // called names what was called: the destination, or the host if it is none.

@@ -82,11 +82,51 @@ func TestLogbook(t *testing.T) {
 
 	// One cluster cannot fill everything.
 	for range 300 {
-		b.take(now, "b", &SentLogs{Proxy: pod.Proxy, Open: true, Entries: sentLogs(t), Dropped: 2}, pod, known{})
+		b.take(now, "b", &SentLogs{Proxy: pod.Proxy, Open: true, Entries: sentLogs(t), Dropped: 2}, pod, known{hub: map[string]bool{sentLogs(t)[0].Records[0]: true}})
 	}
 	report = b.answer(&accesslog.Query{Limit: 1}, nil)
 	assert.Equal(t, uint64(maxLogRate), report.Next)
 	assert.Equal(t, accesslog.PerKey-1, report.More)
+}
+
+// TestTenantsShareTheRate: what only records of a cluster want takes a part of the entries of a second, whoever comes first.
+func TestTenantsShareTheRate(t *testing.T) {
+	t.Parallel()
+	began, who := time.Now().Truncate(time.Second), known{hub: map[string]bool{"all.gloo-mesh": true}}
+	const ofHub, ofTenant, ofBoth = "all.gloo-mesh", "all.shop.west", "all.shop.west all.gloo-mesh"
+	type sent struct {
+		namespace, records string
+		n, taken           int
+	}
+	for name, list := range map[string][]sent{
+		"only the management cluster":            {{"shop", ofHub, 1200, maxLogRate}},
+		"one namespace":                          {{"shop", ofTenant, 1200, maxTenantRate}},
+		"a loud one before the others":           {{"shop", ofTenant, 5000, maxTenantRate}, {"front", ofTenant, 10, 10}, {"shop", ofHub, 1200, maxLogRate - maxTenantRate - 10}},
+		"what both want":                         {{"shop", ofTenant, 200, maxTenantRate}, {"shop", ofBoth, 50, 50}},
+		"many namespaces":                        {{"a", ofTenant, 200, 100}, {"b", ofTenant, 200, 100}, {"c", ofTenant, 200, 100}, {"d", ofTenant, 200, 100}, {"e", ofTenant, 200, 100}, {"f", ofTenant, 200, 0}, {"f", ofHub, 600, 500}},
+		"the management cluster comes first":     {{"shop", ofHub, maxLogRate, maxLogRate}, {"shop", ofTenant, 1, 0}},
+		"a record that nobody has":               {{"shop", "", 200, maxTenantRate}},
+		"one of the name in the other namespace": {{"shop", "all.gloo-mesh.west", 200, maxTenantRate}},
+	} {
+		b := newLogbook(began, nil)
+		for second := range 2 { // each second begins anew
+			for _, s := range list {
+				pod := loggingPod()
+				pod.Proxy.Namespace = s.namespace
+				before := b.ring.Last()
+				for range s.n {
+					e := &accesslog.Entry{Records: strings.Fields(s.records)}
+					b.take(began.Add(time.Duration(second)*time.Second), "a", &SentLogs{Proxy: pod.Proxy, Open: true, Entries: []*accesslog.Entry{e}}, pod, who)
+				}
+				assert.Equal(t, s.taken, int(b.ring.Last()-before), "%s: %v", name, s)
+			}
+		}
+		report, sum := b.answer(&accesslog.Query{}, nil), 0
+		for _, s := range list {
+			sum += 2 * (s.n - s.taken)
+		}
+		assert.Equal(t, uint64(sum), report.Clusters[0].Rejected, name)
+	}
 }
 
 // TestRecordsOfClustersAreForTheirAgents: the agent of a cluster hears of the records of its own users, by names that no other record has.
