@@ -82,7 +82,7 @@ func (c *partCache) render(namespace string, plan *snapshot.Plan) snapshot.List[
 		}) || changed
 	changed = c.virtuals.update(snapshot.ListOf(plan.VirtualDestinations),
 		func(p *snapshot.VirtualDestinationPlan) string {
-			return "virtualdestination/" + p.Ref.Namespace + "," + p.Ref.Name
+			return "virtualdestination/" + p.Ref.Namespace + "," + p.Ref.Name + "," + p.Ref.Cluster
 		},
 		func(p *snapshot.VirtualDestinationPlan, _ *snapshot.Part) []*snapshot.Object {
 			return c.renderAll(func(r render.Renderer) []*snapshot.Object { return r.VirtualDestination(p, namespace) })

@@ -60,7 +60,7 @@ func FindAlias(x *Index, from snapshot.Ref, name string) *Alias {
 	for range hosts { // one may stand for another, but not in a circle
 		next := hosts[out.For]
 		if next == nil {
-			out.To = x.hosts(mesh, out.For)
+			out.To = x.hosts(mesh, x.workloads[from], out.For)
 			return out
 		}
 		out.For = next.For

@@ -75,7 +75,7 @@ func handNames(by *snapshot.HandRoutes) []string {
 // unported is a host of several ports of which an action names none; empty if there is none.
 func unported(x *Index, mesh *snapshot.MeshPlan, a *snapshot.Action) string {
 	for _, t := range a.Targets.Value {
-		for _, ref := range x.hosts(mesh, t.Host) {
+		for _, ref := range x.hosts(mesh, nil, t.Host) {
 			if d := x.destinations[ref]; t.Port == 0 && d != nil && d.Destination.Spec.KubeService != nil && len(d.Destination.Spec.KubeService.Ports) > 1 {
 				return t.Host
 			}
@@ -166,7 +166,7 @@ func (q *query) resolved(a *snapshot.Action, of *snapshot.HostQuery) *snapshot.A
 	out, targets := *a, *a.Targets
 	targets.Value = nil
 	for _, t := range a.Targets.Value {
-		to := q.hosts(q.mesh, t.Host)
+		to := q.hosts(q.mesh, q.workload, t.Host)
 		if of.Host == t.Host {
 			to = []snapshot.Ref{q.called}
 		}

@@ -103,7 +103,7 @@ func (t *trace) gatewayIdentity(host string, mesh *snapshot.MeshPlan, gw *snapsh
 		}
 		return gw.Identities[0]
 	}
-	for _, ref := range t.hosts(t.mesh, host) {
+	for _, ref := range t.hosts(t.mesh, nil, host) {
 		if d := t.destinations[ref]; d != nil && d.Federation != nil {
 			return snapshot.GatewayIdentity(d.Federation.Origin.Ref, mesh)
 		}

@@ -30,7 +30,7 @@ func (t *trace) targets(config *envoy.Config, sent *envoy.Sent, request envoy.Re
 			named.Port = t.servicePort(named)
 		}
 		outcome.Host, outcome.Port, outcome.Subset = clip(named.Host), named.Port, clip(named.Subset)
-		for _, ref := range t.hosts(t.mesh, named.Host) {
+		for _, ref := range t.hosts(t.mesh, nil, named.Host) {
 			if d := t.destinations[ref]; d != nil && d.Destination.Spec.KubeService != nil {
 				t.addService(d.Destination.Spec.KubeService)
 			}

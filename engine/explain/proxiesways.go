@@ -113,7 +113,7 @@ func (t *trace) enter(config *envoy.Config, request envoy.Request) (sent envoy.S
 // Where no port is known to lead there, it is that of the pods.
 func (t *trace) servicePort(target snapshot.ProxyTarget) uint32 {
 	out := target.Port
-	for _, ref := range t.hosts(t.mesh, target.Host) {
+	for _, ref := range t.hosts(t.mesh, nil, target.Host) {
 		d := t.destinations[ref]
 		if d == nil || d.Destination.Spec.KubeService == nil {
 			continue

@@ -19,6 +19,8 @@ type VirtualDestination struct {
 	Hostname string `json:"hostname"`
 	// Address is the virtual IP of Hostname.
 	Address string `json:"address,omitempty"`
+	// OnlyFrom is the namespace whose callers alone see it, as NAMESPACE.CLUSTER; empty for one of the management cluster.
+	OnlyFrom string `json:"onlyFrom,omitempty"`
 	// ByServers are as in Federation, among the meshes of Views.
 	ByServers []snapshot.Ref `json:"resolvedByServers,omitempty"`
 	Port      uint32         `json:"port"`
@@ -80,7 +82,7 @@ type FailoverTarget struct {
 func (x *Index) virtualDestination(p *snapshot.VirtualDestinationPlan) *VirtualDestination {
 	o := p.Outlier
 	out := &VirtualDestination{
-		Ref: p.Ref, State: x.stateOf(p.Ref), InForce: x.inForceOf(p.Ref), Hostname: p.Hostname, Address: p.Address, Port: p.Port, Protocol: p.Protocol, Answers: p.Answers(),
+		Ref: p.Ref, State: x.stateOf(p.Ref), InForce: x.inForceOf(p.Ref), Hostname: p.Hostname, OnlyFrom: onlyFrom(p), Address: p.Address, Port: p.Port, Protocol: p.Protocol, Answers: p.Answers(),
 		Outliers: Outliers{
 			ConsecutiveErrors: o.Value.ConsecutiveErrors, Interval: durationText(o.Value.Interval),
 			BaseEjectionTime: durationText(o.Value.BaseEjectionTime), MaxEjectionPercent: o.Value.MaxEjectionPercent,
@@ -105,6 +107,14 @@ func (x *Index) virtualDestination(p *snapshot.VirtualDestinationPlan) *VirtualD
 		out.SubsetsFor = append(out.SubsetsFor, snapshot.RefOf(snapshot.TrafficPolicy, t.Policy))
 	}
 	return out
+}
+
+// onlyFrom is the namespace whose callers alone see a VirtualDestination; empty if all may.
+func onlyFrom(p *snapshot.VirtualDestinationPlan) string {
+	if !p.OfNamespace() {
+		return ""
+	}
+	return p.Ref.Namespace + "." + p.Ref.Cluster
 }
 
 func virtualView(v *snapshot.VirtualView) VirtualView {
@@ -157,7 +167,7 @@ func (v *VirtualDestination) Page() Page {
 		Title: "VirtualDestination " + shortName(v.Ref),
 		Sections: []Section{
 			facts("",
-				[2]string{"State", string(v.State)}, [2]string{"Host", v.Hostname}, [2]string{"Address", v.Address},
+				[2]string{"State", string(v.State)}, [2]string{"Host", v.Hostname}, [2]string{"Only from", v.OnlyFrom}, [2]string{"Address", v.Address},
 				[2]string{"Not evaluated", byServersText(v.ByServers)},
 				[2]string{"Port", strconv.FormatUint(uint64(v.Port), 10) + " " + v.Protocol},
 				[2]string{"Answered by", answeredBy(v.Answers)},
@@ -224,9 +234,11 @@ type Failover struct {
 	VirtualDestination snapshot.Ref `json:"virtualDestination"`
 	Hostname           string       `json:"hostname"`
 	Port               uint32       `json:"port"`
-	// Mesh is the one whose callers get the Targets.
-	Mesh    snapshot.Ref     `json:"mesh"`
-	Targets []FailoverTarget `json:"targets"`
+	// Mesh is the one whose callers get the Targets, and OnlyFrom the namespace whose callers alone do, as NAMESPACE.CLUSTER; empty for
+	// all.
+	Mesh     snapshot.Ref     `json:"mesh"`
+	OnlyFrom string           `json:"onlyFrom,omitempty"`
+	Targets  []FailoverTarget `json:"targets"`
 }
 
 // failovers are the VirtualDestinations that a mesh sees, or should see; with backing
@@ -237,7 +249,7 @@ func (x *Index) failovers(mesh *snapshot.MeshPlan, backing *snapshot.Ref) []Fail
 		if backing != nil && !slices.ContainsFunc(p.Backing, func(b *snapshot.BackingPlan) bool { return b.Ref == *backing }) {
 			continue
 		}
-		f := Failover{VirtualDestination: p.Ref, Hostname: p.Hostname, Port: p.Port, Mesh: mesh.Ref, Targets: []FailoverTarget{}}
+		f := Failover{VirtualDestination: p.Ref, Hostname: p.Hostname, Port: p.Port, Mesh: mesh.Ref, OnlyFrom: onlyFrom(p), Targets: []FailoverTarget{}}
 		seen := false
 		for _, v := range p.Views {
 			if v.Mesh == mesh {
@@ -259,6 +271,9 @@ func failoverSection(title string, failovers []Failover) Section {
 		order := orderText(f.Targets)
 		if order == "" {
 			order = "nowhere: the mesh cannot call it"
+		}
+		if f.OnlyFrom != "" {
+			order += " (callers in " + f.OnlyFrom + " only)"
 		}
 		s.Rows = append(s.Rows, []string{f.Hostname, strconv.FormatUint(uint64(f.Port), 10), shortName(f.VirtualDestination), order})
 		s.Refs = append(s.Refs, f.VirtualDestination)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -17,8 +18,11 @@ func (x *Index) FindCalled(from snapshot.Ref, name string) []snapshot.Ref {
 		return nil
 	}
 	if mesh := x.meshOf(workload); mesh != nil {
-		if called := x.hosts(mesh, name); len(called) > 0 {
+		if called := x.hosts(mesh, workload, name); len(called) > 0 {
 			return called
+		}
+		if called := hostsOfOthers(x, name); len(called) > 0 {
+			return called[:1] // of whatever namespace: these callers know none of them
 		}
 		if called := withdrawnHosts(x, mesh, name); len(called) > 0 {
 			return called
@@ -45,15 +49,29 @@ func (x *Index) FindCalled(from snapshot.Ref, name string) []snapshot.Ref {
 	return found
 }
 
-// hosts lists what callers in a mesh know by a host name.
-func (x *Index) hosts(mesh *snapshot.MeshPlan, host string) (found []snapshot.Ref) {
+// hosts lists what callers in a mesh know by a host name. Callers may be nil: then what one namespace alone sees is left out.
+func (x *Index) hosts(mesh *snapshot.MeshPlan, callers *discoveryv1.Workload, host string) (found []snapshot.Ref) {
 	for d := range x.state.Plan.Destinations.All() {
 		if d.Mesh != nil && reaches(mesh, d) && hostFrom(mesh, d) == host {
 			found = append(found, d.Ref)
 		}
 	}
 	for _, v := range x.state.Plan.VirtualDestinations {
-		if v.Hostname == host {
+		switch {
+		case v.Hostname != host:
+		case !v.OfNamespace():
+			found = append(found, v.Ref)
+		case callers != nil && seesVirtual(callers, v) && v.Sees(mesh):
+			return []snapshot.Ref{v.Ref} // what has the name elsewhere is not for these callers
+		}
+	}
+	return found
+}
+
+// hostsOfOthers lists the VirtualDestinations that each have a host name for one namespace alone.
+func hostsOfOthers(x *Index, host string) (found []snapshot.Ref) {
+	for _, v := range x.state.Plan.VirtualDestinations {
+		if v.OfNamespace() && v.Hostname == host {
 			found = append(found, v.Ref)
 		}
 	}

@@ -14,12 +14,19 @@ func (q *query) answerVirtualDestination(out *Why, v *snapshot.VirtualDestinatio
 	if q.request.Port == 0 {
 		q.request.Port = v.Port
 	}
+	home, name := v.Home(q.mesh), v.Ref.Name
+	if v.OfNamespace() {
+		name = v.Ref.Identity()
+	}
 	switch {
+	case !seesVirtual(q.workload, v):
+		out.Verdict, out.Reason = Unreachable, fmt.Sprintf("the proxies of the callers do not know host %s: VirtualDestination %s is for callers in its own namespace alone", v.Hostname, shortName(v.Ref))
+		return
 	case q.request.Port != v.Port:
 		out.Verdict, out.Reason = Unreachable, fmt.Sprintf("VirtualDestination %s has no port %d; it has %d", shortName(v.Ref), q.request.Port, v.Port)
 		return
 	case !v.Sees(q.mesh):
-		out.Verdict, out.Reason = Unreachable, fmt.Sprintf("VirtualDestination %s is not for callers in mesh %s; see meshctl describe virtualdestination %s", shortName(v.Ref), q.mesh.Ref.Name, v.Ref.Name)
+		out.Verdict, out.Reason = Unreachable, fmt.Sprintf("VirtualDestination %s is not for callers in mesh %s; see meshctl describe virtualdestination %s", shortName(v.Ref), q.mesh.Ref.Name, name)
 		return
 	}
 	if answerEscaped(q, out, nil) {
@@ -33,15 +40,15 @@ func (q *query) answerVirtualDestination(out *Why, v *snapshot.VirtualDestinatio
 		return
 	}
 	of := &snapshot.HostQuery{
-		Host: v.Hostname, Mesh: q.mesh, Home: q.mesh.Namespace, Generated: true, Port: v.Port, Addresses: snapshot.AddressList(v.Address),
+		Host: v.Hostname, Mesh: q.mesh, Home: home, Generated: true, Port: v.Port, Addresses: snapshot.AddressList(v.Address),
 		Traffic: trafficOf(nil, &discoveryv1.KubeServicePort{Port: v.Port, AppProtocol: v.Protocol}),
 	}
 	if by := takenAt(q, of); by != "" {
 		out.Verdict, out.Reason = Unknown, by
 		return
 	}
-	hidden := q.hiddenBy(v.Hostname, q.mesh.Namespace)
-	if by := definedByHand(q, place{host: v.Hostname, namespace: q.mesh.Namespace, hidden: hidden != ""}); by != "" {
+	hidden := q.hiddenBy(v.Hostname, home)
+	if by := definedByHand(q, place{host: v.Hostname, namespace: home, hidden: hidden != ""}); by != "" {
 		out.Verdict, out.Reason = Unknown, by
 		return
 	}
@@ -59,6 +66,12 @@ func (q *query) answerVirtualDestination(out *Why, v *snapshot.VirtualDestinatio
 		return
 	}
 	q.follow(out, route, func(q *query) []Outcome { return q.virtualOutcomes(v, "") })
+}
+
+// seesVirtual reports whether a VirtualDestination is for the callers: one of a registered cluster is for its own namespace there.
+func seesVirtual(callers *discoveryv1.Workload, v *snapshot.VirtualDestinationPlan) bool {
+	k := callers.Spec.Kubernetes
+	return !v.OfNamespace() || k != nil && v.SeenIn(k.Controller.ClusterName, k.Controller.Namespace)
 }
 
 // virtualOutcomes are the services behind a VirtualDestination, in the order of failover.
@@ -80,7 +93,7 @@ func (q *query) virtualOutcomes(v *snapshot.VirtualDestinationPlan, subset strin
 				if d == nil || d.Mesh == nil {
 					continue
 				}
-				for _, outcome := range q.backingOutcomes(v.Hostname, view, d, &target, subset, with) {
+				for _, outcome := range q.backingOutcomes(v, view, d, &target, subset, with) {
 					outcome.Host, outcome.Port, outcome.Priority = v.Hostname, v.Port, i+1
 					out = append(out, outcome)
 				}
@@ -100,12 +113,12 @@ func (q *query) virtualOutcomes(v *snapshot.VirtualDestinationPlan, subset strin
 
 // backingOutcomes are where requests for a service behind a VirtualDestination end: its mesh need not
 // federate the service itself.
-func (q *query) backingOutcomes(host string, view *snapshot.VirtualView, d *snapshot.DestinationPlan, target *snapshot.VirtualTarget, subset string, with map[string]string) []Outcome {
+func (q *query) backingOutcomes(v *snapshot.VirtualDestinationPlan, view *snapshot.VirtualView, d *snapshot.DestinationPlan, target *snapshot.VirtualTarget, subset string, with map[string]string) []Outcome {
 	port, identity := target.Backing.Port.Port, q.identity
 	// What its pods take, Istio looks up by the namespace of the generated object: callers of their own mesh know nothing of it, either.
 	how := connection{foreign: true}
 	how.setPlain(view.WithoutIdentity())
-	how.byHand(q.Index, &snapshot.HostQuery{Host: host, Mesh: q.mesh, Home: q.mesh.Namespace, Port: q.request.Port}, q.workload, subset)
+	how.byHand(q.Index, &snapshot.HostQuery{Host: v.Hostname, Mesh: q.mesh, Home: v.Home(q.mesh), Port: q.request.Port}, q.workload, subset)
 	if how.plain != "" {
 		identity = ""
 	}

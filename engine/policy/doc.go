@@ -51,6 +51,7 @@
 // VirtualDestinations:
 //
 //	virtualdestination.go  the meshes that see one
+//	reachvirtual.go        what one of a registered cluster may not do
 //	virtualbacking.go      the services behind one
 //	hostnames.go           host names and addresses
 //	failover.go            which service takes over from which

@@ -156,7 +156,7 @@ func (e *egress) route(r *reconciler, same func(i int) bool) bool {
 		}
 		hosts, known := before[i]
 		if !known || !same(i) {
-			hosts = r.routedHosts(i, e.mesh)
+			hosts = r.routedHosts(i, e)
 		}
 		e.routed[i] = hosts
 		for _, h := range hosts {
@@ -222,9 +222,18 @@ func compareOrigins(a, b snapshot.Origin) int {
 	return strings.Compare(a.Field, b.Field)
 }
 
+// knows reports whether proxies whose dependencies name a service know a VirtualDestination that the service is behind. One of a
+// registered cluster is for those that are limited by their own namespace only: it would lift a limit of the management cluster.
+func (e *egress) knows(v *snapshot.VirtualDestinationPlan) bool {
+	return v.Sees(e.mesh) && (!v.OfNamespace() || !slices.ContainsFunc(e.bindings, func(b *dependencyBinding) bool {
+		return b.ref.Cluster != v.Ref.Cluster || b.ref.Namespace != v.Ref.Namespace
+	}))
+}
+
 // routedHosts are the hosts to which a mesh's policies route or mirror requests for a
 // Destination, and the VirtualDestinations that it serves.
-func (r *reconciler) routedHosts(i int, mesh *snapshot.MeshPlan) []snapshot.EgressHost {
+func (r *reconciler) routedHosts(i int, e *egress) []snapshot.EgressHost {
+	mesh := e.mesh
 	var out []snapshot.EgressHost
 	add := func(h snapshot.EgressHost) {
 		if h.Host != "" && !slices.ContainsFunc(out, func(o snapshot.EgressHost) bool { return o.Host == h.Host && o.Origins[0] == h.Origins[0] }) {
@@ -232,7 +241,7 @@ func (r *reconciler) routedHosts(i int, mesh *snapshot.MeshPlan) []snapshot.Egre
 		}
 	}
 	for _, v := range r.env.backedBy[i] {
-		if v.Sees(mesh) {
+		if e.knows(v) {
 			add(snapshot.EgressHost{Host: v.Hostname, Destination: v.Ref, Origins: []snapshot.Origin{{Ref: v.Ref, Field: "hostname"}}})
 		}
 	}

@@ -208,20 +208,23 @@ func (h *byHand) accessIssues(d *discoveryv1.Destination, mesh *snapshot.MeshPla
 	return issues
 }
 
-// hostIntersections are the hand-written objects for a host that only generated ones make known in a mesh.
-func (h *byHand) hostIntersections(host string, mesh *snapshot.MeshPlan) []snapshot.Intersection {
+// hostIntersections are the hand-written objects for a host that only generated ones, in the namespace home, make known in a mesh.
+func (h *byHand) hostIntersections(host string, mesh *snapshot.MeshPlan, home string) []snapshot.Intersection {
 	hand := h.on(mesh)
 	if hand == nil {
 		return nil
 	}
-	of := &snapshot.HostQuery{Host: host, Mesh: mesh, Home: mesh.Namespace, Generated: true}
+	of := &snapshot.HostQuery{Host: host, Mesh: mesh, Home: home, Generated: true}
+	if home != mesh.Namespace {
+		of.Sources = []string{home} // those of a namespace are for callers there
+	}
 	return slices.Concat(hand.Routes(of), hand.Connections(of), hand.Endpoints(of))
 }
 
 // hostIssues reports the hand-written objects for the host of a VirtualDestination in a mesh.
-func (h *byHand) hostIssues(host string, mesh *snapshot.MeshPlan) []snapshot.Issue {
+func (h *byHand) hostIssues(host string, mesh *snapshot.MeshPlan, home string) []snapshot.Issue {
 	var issues []snapshot.Issue
-	for _, x := range h.hostIntersections(host, mesh) {
+	for _, x := range h.hostIntersections(host, mesh, home) {
 		issues = append(issues, handWrittenWarning(x))
 	}
 	return issues

@@ -14,15 +14,16 @@ import (
 	"github.com/meshctl/meshctl/engine/virtualmesh"
 )
 
-// hostnames assigns host names to VirtualDestinations, oldest first. A service always
+// hostnames assigns host names to VirtualDestinations, in the order of byAge. A service always
 // keeps its own name.
 type hostnames struct {
 	env *environment
-	// owners are the VirtualDestinations by cluster and host name.
+	// owners are the VirtualDestinations by where they have which host name.
 	owners map[hostKey]*virtualDestination
 }
 
-type hostKey struct{ cluster, hostname string }
+// hostKey is a host name for callers in a namespace of a cluster, or in all of them if that is empty.
+type hostKey struct{ cluster, namespace, hostname string }
 
 // assign returns for each mesh an issue if something else has the host name there.
 func (h *hostnames) assign(v *virtualDestination) []*snapshot.Issue {
@@ -33,28 +34,51 @@ func (h *hostnames) assign(v *virtualDestination) []*snapshot.Issue {
 	return taken
 }
 
-// virtualAddresses assigns addresses to VirtualDestinations, oldest first, but for those
+// virtualAddresses assigns addresses to VirtualDestinations, in the order of byAge, but for those
 // that no mesh sees. One that is stored with an address keeps it: a new one moves no
-// other.
+// other. Those of one namespace of a registered cluster have addresses that are theirs among all that callers there know: nobody else
+// can take one from them.
 func (env *environment) virtualAddresses(byAge []*virtualDestinationState, stored virtualmesh.Addresses) map[snapshot.Ref]string {
 	out := make(map[snapshot.Ref]string, len(byAge))
 	taken := map[netip.Addr]bool{}
+	for len(byAge) > 0 {
+		n := 1
+		for first := byAge[0].virtualDestination.ref; n < len(byAge) && sameCallers(first, byAge[n].virtualDestination.ref); n++ {
+		}
+		addVirtualAddresses(env, out, byAge[:n], stored, taken)
+		byAge = byAge[n:]
+	}
+	return out
+}
+
+// sameCallers reports whether two VirtualDestinations are both of the management cluster, or of one namespace of a registered one.
+func sameCallers(a, b snapshot.Ref) bool {
+	return a.Cluster == b.Cluster && (a.Cluster == "" || a.Namespace == b.Namespace)
+}
+
+// addVirtualAddresses adds those of VirtualDestinations of the management cluster, which are taken for all, or of one namespace of a
+// registered one.
+func addVirtualAddresses(env *environment, out map[snapshot.Ref]string, states []*virtualDestinationState, stored virtualmesh.Addresses, taken map[netip.Addr]bool) {
+	own := taken
+	if states[0].virtualDestination.ref.Cluster != "" {
+		own = map[netip.Addr]bool{}
+	}
+	inUse := func(addr netip.Addr) bool { return taken[addr] || own[addr] }
 	var added []*virtualDestination
-	for _, s := range byAge {
+	for _, s := range states {
 		v := s.virtualDestination
 		switch addr := stored.OfVirtualDestination(v.source); {
 		case len(v.meshes) == 0:
-		case addr.IsValid() && !taken[addr] && !env.topology.AddressTaken(addr):
-			taken[addr], out[v.ref] = true, addr.String()
+		case addr.IsValid() && !inUse(addr) && !env.topology.AddressTaken(addr):
+			own[addr], out[v.ref] = true, addr.String()
 		default:
 			added = append(added, v)
 		}
 	}
 	for _, v := range added {
-		addr := env.topology.FreeAddress(taken, v.ref.Name, v.ref.Namespace, "", "virtual-destination")
-		taken[addr], out[v.ref] = true, addr.String()
+		addr := env.topology.FreeAddress(inUse, v.ref.Name, v.ref.Namespace, v.ref.Cluster, "virtual-destination")
+		own[addr], out[v.ref] = true, addr.String()
 	}
-	return out
 }
 
 // claim assigns the host name in one mesh, or returns an issue.
@@ -69,10 +93,18 @@ func (h *hostnames) claim(v *virtualDestination, mesh *snapshot.MeshPlan) *snaps
 			"%s is a name for Services of cluster %s, whether they are in a mesh or not", hostname, other.Cluster).At("hostname").CausedBy(other.Ref)
 		return &issue
 	}
-	at := hostKey{mesh.Cluster, hostname}
+	at, hint := hostKey{cluster: mesh.Cluster, hostname: hostname}, "choose another hostname, or export only one of them to the mesh"
+	if v.ref.Cluster != "" {
+		if other := h.owners[at]; other != nil {
+			issue := snapshot.Errorf(snapshot.HostnameTaken, "choose another hostname, or call that one",
+				"hostname %s is that of VirtualDestination %s of the management cluster in mesh %s", hostname, other.ref.Identity(), mesh.Ref.Name).At("hostname").CausedBy(other.ref)
+			return &issue
+		}
+		at.namespace, hint = v.ref.Namespace, "choose another hostname, or delete one of them" // others do not see it
+	}
 	if other := h.owners[at]; other != nil && other != v {
-		issue := snapshot.Errorf(snapshot.HostnameTaken, "choose another hostname, or export only one of them to the mesh",
-			"hostname %s is in use by the older VirtualDestination %s.%s in mesh %s", hostname, other.ref.Name, other.ref.Namespace, mesh.Ref.Name).At("hostname").CausedBy(other.ref)
+		issue := snapshot.Errorf(snapshot.HostnameTaken, hint,
+			"hostname %s is in use by the older VirtualDestination %s in mesh %s", hostname, other.ref.Identity(), mesh.Ref.Name).At("hostname").CausedBy(other.ref)
 		return &issue
 	}
 	h.owners[at] = v

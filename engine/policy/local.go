@@ -71,6 +71,10 @@ var (
 	localAccess = localKind[*networkingv1.AccessPolicy]{
 		snapshot.AccessPolicy, func(c *snapshot.Cluster) []*networkingv1.AccessPolicy { return c.AccessPolicies }, sameAccess, boundAccess,
 	}
+	localVirtuals = localKind[*enterprisev1beta1.VirtualDestination]{
+		snapshot.VirtualDestination, func(c *snapshot.Cluster) []*enterprisev1beta1.VirtualDestination { return c.VirtualDestinations }, sameVirtualDestination,
+		boundVirtualDestination,
+	}
 	localDependencies = localKind[*enterprisev1beta1.ServiceDependency]{
 		snapshot.ServiceDependency, func(c *snapshot.Cluster) []*enterprisev1beta1.ServiceDependency { return c.ServiceDependencies }, sameDependency, boundDependency,
 	}
@@ -218,9 +222,10 @@ func sortTogether[P policyObject](all, read []P) {
 
 // localIssues are what there is to say of each policy of a registered cluster as a whole.
 func localIssues(n *inputs) map[snapshot.Ref][]snapshot.Issue {
-	out := make(map[snapshot.Ref][]snapshot.Issue, len(n.ofTraffic.found)+len(n.ofAccess.found)+len(n.ofDependencies.found))
+	out := make(map[snapshot.Ref][]snapshot.Issue, len(n.ofTraffic.found)+len(n.ofAccess.found)+len(n.ofVirtuals.found)+len(n.ofDependencies.found))
 	addIssues(out, n.ofTraffic.found)
 	addIssues(out, n.ofAccess.found)
+	addIssues(out, n.ofVirtuals.found)
 	addIssues(out, n.ofDependencies.found)
 	return out
 }
@@ -229,4 +234,15 @@ func addIssues[P policyObject](to map[snapshot.Ref][]snapshot.Issue, found map[s
 	for ref, p := range found {
 		to[ref] = p.issues
 	}
+}
+
+// localAddresses are the virtual addresses of the VirtualDestinations of registered clusters, as their statuses say.
+func localAddresses(of policies[*enterprisev1beta1.VirtualDestination]) map[snapshot.Ref]string {
+	out := map[snapshot.Ref]string{}
+	for ref, p := range of.found {
+		if p.read.Status.Address != "" {
+			out[ref] = p.read.Status.Address
+		}
+	}
+	return out
 }

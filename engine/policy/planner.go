@@ -66,9 +66,10 @@ type inputs struct {
 	virtualMeshes []*networkingv1.VirtualMesh
 	traffic       []*networkingv1.TrafficPolicy
 	access        []*networkingv1.AccessPolicy
-	// ofTraffic, ofAccess and ofDependencies are what traffic, access and dependencies were made of.
+	// ofTraffic, ofAccess, ofVirtuals and ofDependencies are what traffic, access, virtualDestinations and dependencies were made of.
 	ofTraffic           policies[*networkingv1.TrafficPolicy]
 	ofAccess            policies[*networkingv1.AccessPolicy]
+	ofVirtuals          policies[*enterprisev1beta1.VirtualDestination]
 	ofDependencies      policies[*enterprisev1beta1.ServiceDependency]
 	virtualDestinations []*enterprisev1beta1.VirtualDestination
 	stored              []*discoveryv1.Destination
@@ -127,21 +128,21 @@ func (last *inputs) next(in *snapshot.Input, discovered []*snapshot.Discovered) 
 		was = &snapshot.Management{}
 	}
 	n := inputs{
-		read:                m,
-		clusters:            in.Clusters,
-		discovered:          discovered,
-		virtualMeshes:       reuseUnchanged(last.virtualMeshes, was.VirtualMeshes, m.VirtualMeshes, sameVirtualMesh),
-		virtualDestinations: reuseUnchanged(last.virtualDestinations, was.VirtualDestinations, m.VirtualDestinations, sameVirtualDestination),
-		stored:              reuseUnchanged(last.stored, was.Destinations, m.Destinations, sameStored),
-		externals:           last.externals,
-		destinations:        m.Destinations,
-		scope:               virtualmesh.ScopeOf(m),
-		addresses:           virtualmesh.Addresses{Destinations: m.Destinations, VirtualDestinations: m.VirtualDestinations},
+		read:          m,
+		clusters:      in.Clusters,
+		discovered:    discovered,
+		virtualMeshes: reuseUnchanged(last.virtualMeshes, was.VirtualMeshes, m.VirtualMeshes, sameVirtualMesh),
+		stored:        reuseUnchanged(last.stored, was.Destinations, m.Destinations, sameStored),
+		externals:     last.externals,
+		destinations:  m.Destinations,
+		scope:         virtualmesh.ScopeOf(m),
 	}
 	n.ofTraffic = last.ofTraffic.next(in, m.TrafficPolicies, &n.scope, localTraffic)
 	n.ofAccess = last.ofAccess.next(in, m.AccessPolicies, &n.scope, localAccess)
 	n.ofDependencies = last.ofDependencies.next(in, m.ServiceDependencies, &n.scope, localDependencies)
-	n.traffic, n.access, n.dependencies = n.ofTraffic.all, n.ofAccess.all, n.ofDependencies.all
+	n.ofVirtuals = last.ofVirtuals.next(in, m.VirtualDestinations, &n.scope, localVirtuals)
+	n.traffic, n.access, n.virtualDestinations, n.dependencies = n.ofTraffic.all, n.ofAccess.all, n.ofVirtuals.all, n.ofDependencies.all
+	n.addresses = virtualmesh.Addresses{Destinations: m.Destinations, VirtualDestinations: m.VirtualDestinations, InClusters: localAddresses(n.ofVirtuals)}
 	if !snapshot.SameSlice(last.destinations, n.destinations) {
 		n.externals = externals(last.externals, n.destinations)
 	}

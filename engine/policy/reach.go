@@ -94,6 +94,46 @@ func boundRecord(r *observabilityv1.AccessLogRecord, in reach) (*observabilityv1
 	return &out, issues
 }
 
+// boundVirtualDestination bounds a VirtualDestination of a registered cluster: behind it are services of its own namespace. Which callers
+// see it follows from where it is (keepOwnMeshes).
+func boundVirtualDestination(v *enterprisev1beta1.VirtualDestination, in reach) (*enterprisev1beta1.VirtualDestination, []snapshot.Issue) {
+	out := *v
+	out.InCluster, out.Status = in.cluster, enterprisev1beta1.VirtualDestinationStatus{}
+	var issues []snapshot.Issue
+	report := func(field string, left []string, some bool) {
+		if issues = append(issues, in.leftOut(field, left)...); !some && len(left) > 0 {
+			issues = append(issues, snapshot.Errorf(snapshot.OutsideNamespace, "name a service in namespace "+in.namespace+", or have an administrator write it in the management cluster",
+				"it has no effect: %s names no service in %s", field, in).At(field))
+		}
+	}
+	if static := v.Spec.Static; static != nil {
+		own, left := enterprisev1beta1.StaticDestinations{}, []string(nil)
+		for _, d := range static.Destinations {
+			if d.KubeService == nil || in.includes(*d.KubeService) {
+				own.Destinations = append(own.Destinations, d)
+			} else {
+				left = append(left, in.service(*d.KubeService))
+			}
+		}
+		out.Spec.Static = &own
+		report("static.destinations", left, len(own.Destinations) > 0)
+	}
+	if localized := v.Spec.Localized; localized != nil {
+		own := *localized
+		selectors, left := in.destinations(localized.DestinationSelectors)
+		own.DestinationSelectors, out.Spec.Localized = selectors, &own
+		report("localized.destinationSelectors", left, slices.ContainsFunc(selectors, func(s commonv1.DestinationSelector) bool {
+			return s.KubeServiceMatcher != nil || s.KubeServiceRefs != nil && len(s.KubeServiceRefs.Services) > 0
+		}))
+	}
+	return &out, issues
+}
+
+// service names a service that was left out.
+func (in reach) service(ref commonv1.ClusterObjectRef) string {
+	return "service " + ref.Name + "." + ref.Namespace + "." + ref.ClusterName
+}
+
 // destinations are the part of some selectors that is about services within reach, and what was left out.
 func (in reach) destinations(selectors []commonv1.DestinationSelector) (out []commonv1.DestinationSelector, left []string) {
 	if len(selectors) == 0 {
@@ -114,7 +154,7 @@ func (in reach) destinations(selectors []commonv1.DestinationSelector) (out []co
 				if in.includes(ref) {
 					own.Services = append(own.Services, ref)
 				} else {
-					left = append(left, "service "+ref.Name+"."+ref.Namespace+"."+ref.ClusterName)
+					left = append(left, in.service(ref))
 				}
 			}
 			kept.KubeServiceRefs = &own
@@ -256,7 +296,7 @@ func (in reach) beyond(spec *networkingv1.TrafficPolicySpec) []snapshot.Issue {
 			}
 		}
 		if len(virtualTargets(&part.of)) > 0 {
-			add(part.field, "%s sends requests to a VirtualDestination, which is not in %s", part.field, in)
+			add(part.field, "%s sends requests to a VirtualDestination: no policy in %s can, not even to one that is written there", part.field, in)
 		}
 	}
 	if shift := spec.Policy.TrafficShift; shift != nil && slices.ContainsFunc(shift.Destinations, func(d networkingv1.WeightedDestination) bool {

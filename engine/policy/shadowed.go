@@ -106,7 +106,7 @@ func (env *environment) shadowIssues(d *snapshot.DestinationPlan) []snapshot.Iss
 	}
 	var issues []snapshot.Issue
 	for _, mesh := range append([]*snapshot.MeshPlan{d.Mesh}, d.Federation.To...) {
-		for _, x := range env.byHand.hostIntersections(d.Federation.Hostname, mesh) {
+		for _, x := range env.byHand.hostIntersections(d.Federation.Hostname, mesh, mesh.Namespace) {
 			x.Hint = "delete it: names below " + d.Mesh.HostnameSuffix + " are for meshctl"
 			issues = append(issues, handWrittenWarning(x).On(d.Federation.Origin.Ref, d.Ref))
 		}

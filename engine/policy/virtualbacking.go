@@ -34,7 +34,10 @@ func (v *virtualDestination) addBacking(env *environment) {
 
 func (v *virtualDestination) addStatic(env *environment, static *enterprisev1beta1.StaticDestinations) {
 	for i, d := range static.Destinations {
-		field := "static.destinations[" + strconv.Itoa(i) + "]"
+		field := "static.destinations"
+		if v.ref.Cluster == "" { // else some are left out, see boundVirtualDestination
+			field += "[" + strconv.Itoa(i) + "]"
+		}
 		if d.KubeService == nil {
 			v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "set its kubeService", "%s names no service", field).At(field))
 			continue
@@ -104,6 +107,9 @@ func (v *virtualDestination) reachable(mesh *snapshot.MeshPlan) bool {
 func (v *virtualDestination) add(env *environment, at int, field string) {
 	d := env.inv.Destinations[at]
 	service := d.Spec.KubeService
+	if v.ref.Cluster != "" && !reachOf(v.ref).includes(service.Ref) {
+		return // bounded references and selectors find no others; this is to be sure
+	}
 	mesh := env.topology.MeshOf(d)
 	if mesh == nil {
 		v.addIssue(inventory.DestinationRef(d), snapshot.Errorf(snapshot.NotFederated, "use a service whose pods have sidecars",

@@ -26,12 +26,15 @@ type virtualDestination struct {
 
 func (env *environment) newVirtualDestination(o *enterprisev1beta1.VirtualDestination) *virtualDestination {
 	v := &virtualDestination{source: o, ref: snapshot.RefOf(snapshot.VirtualDestination, o)}
-	v.issues = env.scope.Issues(v.ref)
-	if !env.scope.Counts(o.Namespace) {
+	if v.issues = append(env.scope.Issues(v.ref), env.local[v.ref]...); !env.scope.CountsPolicy(v.ref) || snapshot.Rejected(v.issues) {
 		return v // no mesh sees it
 	}
 	v.findMeshes(env)
+	reserved := v.reservedHost()
 	switch {
+	case reserved != nil:
+		v.meshes = nil
+		v.addIssue(snapshot.Ref{}, *reserved)
 	case !strings.Contains(o.Spec.Hostname, ".") || strings.Contains(o.Spec.Hostname, "."+snapshot.PassedAsMark+"."):
 		v.meshes = nil
 		v.addIssue(snapshot.Ref{}, snapshot.Errorf(snapshot.FieldInvalid, "choose another one, such as reviews.global",
@@ -82,11 +85,14 @@ func (v *virtualDestination) findMeshes(env *environment) {
 		}
 		slices.SortFunc(v.meshes, virtualmesh.CompareMeshes)
 	}
+	field := "meshList"
+	if spec.VirtualMesh != nil {
+		field = "virtualMesh"
+	}
+	if v.ref.Cluster != "" {
+		v.keepOwnMeshes(env, field)
+	}
 	if len(v.meshes) == 0 && !snapshot.HasErrors(v.issues) {
-		field := "meshList"
-		if spec.VirtualMesh != nil {
-			field = "virtualMesh"
-		}
 		v.addIssue(snapshot.Ref{}, snapshot.Warnf(snapshot.SelectsNothing, "name a mesh, or a VirtualMesh that has members", "it is exported to no mesh").At(field))
 	}
 }
@@ -107,13 +113,13 @@ func (v *virtualDestination) newPlan(env *environment, address string, taken []*
 	for i, mesh := range v.meshes {
 		view := &snapshot.VirtualView{Mesh: mesh}
 		plan.Views = append(plan.Views, view)
-		for _, problem := range []*snapshot.Issue{taken[i], v.unusable(mesh)} {
+		for _, problem := range []*snapshot.Issue{taken[i], v.unusable(env, mesh)} {
 			if problem != nil {
 				view.Issues = append(view.Issues, (*problem).On(v.ref, mesh.Ref))
 			}
 		}
 		if len(view.Issues) == 0 {
-			for _, issue := range env.byHand.hostIssues(plan.Hostname, mesh) {
+			for _, issue := range env.byHand.hostIssues(plan.Hostname, mesh, plan.Home(mesh)) {
 				view.Issues = append(view.Issues, issue.On(v.ref, mesh.Ref))
 			}
 			if assumed := virtualmesh.AssumedServer(mesh, plan.Hostname); assumed != nil {
@@ -131,9 +137,14 @@ func (v *virtualDestination) newPlan(env *environment, address string, taken []*
 
 // unusable says why callers in a mesh cannot call any VirtualDestination, or this
 // one; nil if they can.
-func (v *virtualDestination) unusable(mesh *snapshot.MeshPlan) *snapshot.Issue {
+func (v *virtualDestination) unusable(env *environment, mesh *snapshot.MeshPlan) *snapshot.Issue {
 	hostname := v.source.Spec.Hostname
 	var issue snapshot.Issue
+	if v.ref.Cluster != "" {
+		if unlimited := unlimitedHosts(env, mesh); unlimited != nil {
+			return unlimited
+		}
+	}
 	switch ok, why := mesh.Dialect.Supports(snapshot.VirtualDestination, ""); {
 	case !ok:
 		issue = snapshot.Errorf(snapshot.FieldUnsupported, "remove the mesh from meshList, or call a service by its own name there",

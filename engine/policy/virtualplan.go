@@ -3,6 +3,7 @@ package policy
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,7 +72,7 @@ func (r *reconciler) bindVirtualDestinations() {
 		if s == nil {
 			s = &virtualDestinationState{}
 		}
-		if r.rebuilt || s.virtualDestination == nil || s.virtualDestination.source != v {
+		if r.rebuilt || s.virtualDestination == nil || s.virtualDestination.source != v || r.next.ofVirtuals.beyond[s.virtualDestination.ref] {
 			s.virtualDestination = r.env.newVirtualDestination(v)
 		}
 		r.virtualDestinations.states = append(r.virtualDestinations.states, s)
@@ -79,11 +80,19 @@ func (r *reconciler) bindVirtualDestinations() {
 	r.assignHostnames()
 }
 
-// byAge are the VirtualDestinations, oldest first.
+// byAge are the VirtualDestinations in the order in which they get names and addresses: those of the management cluster, oldest first,
+// and then those of registered clusters, by cluster and namespace, which take nothing from the former, whatever their age.
 func (s *virtualDestinationStates) byAge() []*virtualDestinationState {
 	out := slices.Clone(s.states)
-	slices.SortFunc(out, func(a, b *virtualDestinationState) int {
-		return inventory.CompareAge(a.virtualDestination.source, b.virtualDestination.source)
+	slices.SortFunc(out, func(x, y *virtualDestinationState) int {
+		a, b := x.virtualDestination, y.virtualDestination
+		if c := strings.Compare(a.ref.Cluster, b.ref.Cluster); c != 0 {
+			return c
+		}
+		if a.ref.Cluster != "" && a.ref.Namespace != b.ref.Namespace {
+			return strings.Compare(a.ref.Namespace, b.ref.Namespace)
+		}
+		return inventory.CompareAge(a.source, b.source)
 	})
 	return out
 }

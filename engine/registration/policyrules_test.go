@@ -14,12 +14,14 @@ func TestRulesForPoliciesOfUsers(t *testing.T) {
 	t.Parallel()
 	without, with := ruleAccesses(remoteRules(false)), ruleAccesses(remoteRules(true))
 	assert.False(t, slices.ContainsFunc(without, func(a access) bool {
-		return strings.HasPrefix(a.resource, "trafficpolicies") || strings.HasPrefix(a.resource, "accesspolicies") || strings.HasPrefix(a.resource, "servicedependencies") ||
-			strings.HasPrefix(a.resource, "accesslogrecords")
+		return slices.ContainsFunc([]string{"trafficpolicies", "accesspolicies", "virtualdestinations", "servicedependencies", "accesslogrecords"}, func(name string) bool {
+			return strings.HasPrefix(a.resource, name)
+		})
 	}))
 	var wanted []access
 	for _, kind := range [][2]string{
-		{"networking.mesh.gloo.solo.io", "trafficpolicies"}, {"networking.mesh.gloo.solo.io", "accesspolicies"}, {"networking.enterprise.mesh.gloo.solo.io", "servicedependencies"},
+		{"networking.mesh.gloo.solo.io", "trafficpolicies"}, {"networking.mesh.gloo.solo.io", "accesspolicies"},
+		{"networking.enterprise.mesh.gloo.solo.io", "virtualdestinations"}, {"networking.enterprise.mesh.gloo.solo.io", "servicedependencies"},
 		{"observability.enterprise.mesh.gloo.solo.io", "accesslogrecords"},
 	} {
 		wanted = append(wanted, access{verb: "list", group: kind[0], resource: kind[1]}, access{verb: "watch", group: kind[0], resource: kind[1]},

@@ -95,9 +95,11 @@ type Cluster struct {
 	// OfMeshes are the objects that users wrote for meshes, by kind: their settings, and what they configure by hand. Folders may have
 	// generated ones, too.
 	OfMeshes ObjectsOfMeshes
-	// TrafficPolicies, AccessPolicies and ServiceDependencies are those that users of the cluster wrote there, for their own namespaces.
+	// TrafficPolicies, AccessPolicies, VirtualDestinations and ServiceDependencies are those that users of the cluster wrote there, for
+	// their own namespaces.
 	TrafficPolicies     []*networkingv1.TrafficPolicy
 	AccessPolicies      []*networkingv1.AccessPolicy
+	VirtualDestinations []*enterprisev1beta1.VirtualDestination
 	ServiceDependencies []*enterprisev1beta1.ServiceDependency
 	// AccessLogRecords are those that users of the cluster wrote there, for the workloads of their own namespaces.
 	AccessLogRecords []*observabilityv1.AccessLogRecord

@@ -206,7 +206,7 @@ var kinds = [kindCount]KindInfo{
 	VirtualMesh:        kind(networkingGroup, "v1", "VirtualMesh", "virtualmeshes", ManagementSide, Watch|WriteStatus),
 	TrafficPolicy:      kind(networkingGroup, "v1", "TrafficPolicy", "trafficpolicies", ManagementSide, Watch|WriteStatus|InClusters),
 	AccessPolicy:       kind(networkingGroup, "v1", "AccessPolicy", "accesspolicies", ManagementSide, Watch|WriteStatus|InClusters),
-	VirtualDestination: kind(enterpriseGroup, "v1beta1", "VirtualDestination", "virtualdestinations", ManagementSide, Watch|WriteStatus),
+	VirtualDestination: kind(enterpriseGroup, "v1beta1", "VirtualDestination", "virtualdestinations", ManagementSide, Watch|WriteStatus|InClusters),
 	ServiceDependency:  kind(enterpriseGroup, "v1beta1", "ServiceDependency", "servicedependencies", ManagementSide, Watch|WriteStatus|InClusters),
 	WasmDeployment:     kind(enterpriseGroup, "v1beta1", "WasmDeployment", "wasmdeployments", ManagementSide, Watch),
 	AccessLogRecord:    kind("observability.enterprise.mesh.gloo.solo.io", "v1", "AccessLogRecord", "accesslogrecords", ManagementSide, Watch|WriteStatus|InClusters),

@@ -41,6 +41,7 @@ var (
 	clusterLists = [kindCount]func(*Cluster) ObjectList{
 		TrafficPolicy:                func(c *Cluster) ObjectList { return newList(&c.TrafficPolicies) },
 		AccessPolicy:                 func(c *Cluster) ObjectList { return newList(&c.AccessPolicies) },
+		VirtualDestination:           func(c *Cluster) ObjectList { return newList(&c.VirtualDestinations) },
 		ServiceDependency:            func(c *Cluster) ObjectList { return newList(&c.ServiceDependencies) },
 		AccessLogRecord:              func(c *Cluster) ObjectList { return newList(&c.AccessLogRecords) },
 		IssuedCertificate:            func(c *Cluster) ObjectList { return newList(&c.IssuedCertificates) },

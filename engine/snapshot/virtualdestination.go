@@ -6,12 +6,13 @@ import (
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 )
 
-// VirtualDestinationPlan is one VirtualDestination, and how each mesh reaches it.
+// VirtualDestinationPlan is one VirtualDestination, and how each mesh reaches it. One that users of a registered cluster wrote is seen by
+// callers in its own namespace there.
 type VirtualDestinationPlan struct {
 	Ref                Ref
 	VirtualDestination *enterprisev1beta1.VirtualDestination
 	// Hostname is the name by which it is called, and Address its virtual IP, which
-	// is the same in every mesh.
+	// is the same in every mesh. Those of several namespaces (OfNamespace) may have one name, and one address.
 	Hostname, Address string
 	// Port is the one by which it is called, and Protocol that of the port, in upper
 	// case, such as HTTP.
@@ -89,7 +90,24 @@ type VirtualTarget struct {
 	Through []GatewayPlan
 }
 
-// Sees reports whether callers in a mesh can call the VirtualDestination.
+// OfNamespace reports whether callers in one namespace alone see the VirtualDestination: that of its Ref, in the cluster of its Ref.
+func (p *VirtualDestinationPlan) OfNamespace() bool { return p.Ref.Cluster != "" }
+
+// SeenIn reports whether callers in a namespace of a cluster may see the VirtualDestination, in whatever mesh.
+func (p *VirtualDestinationPlan) SeenIn(cluster, namespace string) bool {
+	return !p.OfNamespace() || p.Ref.Cluster == cluster && p.Ref.Namespace == namespace
+}
+
+// Home is the namespace in which a mesh has what is generated for the VirtualDestination. Objects of several namespaces for one host
+// must not be in one: a control plane would merge them.
+func (p *VirtualDestinationPlan) Home(mesh *MeshPlan) string {
+	if p.OfNamespace() {
+		return p.Ref.Namespace
+	}
+	return mesh.Namespace
+}
+
+// Sees reports whether callers in a mesh can call the VirtualDestination; of one of a namespace, those for which SeenIn holds.
 func (p *VirtualDestinationPlan) Sees(mesh *MeshPlan) bool {
 	for _, v := range p.Views {
 		if v.Mesh == mesh {

@@ -134,6 +134,9 @@ func (e *exports) update(plans []*snapshot.VirtualDestinationPlan) {
 	}
 	seen := map[snapshot.Ref]*visible{}
 	for _, p := range plans {
+		if p.OfNamespace() {
+			continue // a mesh does not have what one namespace of it sees; and those of the management cluster need the place
+		}
 		for _, view := range p.Views {
 			at := seen[view.Mesh.Ref]
 			if at == nil {

@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -11,17 +12,18 @@ import (
 
 // Names finds what the hosts in the numbers of proxies stand for.
 type Names struct {
-	// local are the hosts that a mesh, or a cluster, calls its own services by; shared are those of federation and VirtualDestinations,
-	// which are the same everywhere.
+	// local are the hosts that a mesh, a cluster, or a namespace of one, calls services by; shared are those of federation and
+	// VirtualDestinations, which are the same everywhere.
 	local  map[hostAt]snapshot.Ref
 	shared map[string]snapshot.Ref
 }
 
-// hostAt is a host as the callers of a mesh, or if that is zero of a cluster, know it.
+// hostAt is a host as the callers of a mesh, or if that is zero of a cluster, or of a namespace of it, know it.
 type hostAt struct {
-	mesh    snapshot.Ref
-	cluster string
-	host    string
+	mesh      snapshot.Ref
+	cluster   string
+	namespace string
+	host      string
 }
 
 // NewNames indexes a Plan.
@@ -39,7 +41,11 @@ func NewNames(plan *snapshot.Plan) *Names {
 		}
 	}
 	for _, v := range plan.VirtualDestinations {
-		n.shared[v.Hostname] = v.Ref
+		if !v.OfNamespace() {
+			n.shared[v.Hostname] = v.Ref
+		} else if slices.ContainsFunc(v.Views, func(view *snapshot.VirtualView) bool { return len(view.Priorities) > 0 }) {
+			n.local[hostAt{cluster: v.Ref.Cluster, namespace: v.Ref.Namespace, host: v.Hostname}] = v.Ref
+		}
 	}
 	return n
 }
@@ -55,7 +61,9 @@ func (n *Names) Key(workload *discoveryv1.Workload, t Target) Key {
 	mesh := snapshot.Ref{Kind: snapshot.Mesh, Namespace: workload.Spec.Mesh.Namespace, Name: workload.Spec.Mesh.Name}
 	to, known := n.local[hostAt{mesh: mesh, host: host}]
 	if k := workload.Spec.Kubernetes; !known && k != nil {
-		to, known = n.local[hostAt{cluster: k.Controller.ClusterName, host: host}]
+		if to, known = n.local[hostAt{cluster: k.Controller.ClusterName, host: host}]; !known {
+			to, known = n.local[hostAt{cluster: k.Controller.ClusterName, namespace: k.Controller.Namespace, host: host}]
+		}
 	}
 	if !known {
 		to, known = n.shared[host]

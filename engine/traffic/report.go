@@ -316,7 +316,7 @@ func NewPeers(plan *snapshot.Plan) Peers {
 		out[d.Ref] = p
 	}
 	for _, v := range plan.VirtualDestinations {
-		out[v.Ref] = Peer{Ref: v.Ref, Name: v.Hostname, Namespace: v.Ref.Namespace}
+		out[v.Ref] = Peer{Ref: v.Ref, Name: v.Hostname, Namespace: v.Ref.Namespace, Cluster: v.Ref.Cluster}
 	}
 	return out
 }

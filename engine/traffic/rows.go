@@ -163,7 +163,8 @@ func (t *rows) callersOf(ref snapshot.Ref) (state State, reason Reason, detail s
 	clusters := t.seenFrom(ref)
 	all, without := 0, 0
 	for _, w := range t.State.Plan.Workloads {
-		if k := w.Spec.Kubernetes; k == nil || !clusters[k.Controller.ClusterName] {
+		if k := w.Spec.Kubernetes; k == nil || !clusters[k.Controller.ClusterName] ||
+			ref.Kind == snapshot.VirtualDestination && ref.Cluster != "" && k.Controller.Namespace != ref.Namespace {
 			continue
 		}
 		at := t.covered[snapshot.RefOf(snapshot.Workload, w)]

@@ -3,6 +3,7 @@ package virtualmesh
 import (
 	"encoding/binary"
 	"hash/fnv"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -18,16 +19,19 @@ import (
 const firstByte = 0xF0
 
 // Addresses are the virtual addresses that stored objects have, by their statuses. Both
-// lists are ascending by namespace and name.
+// lists are of the management cluster, ascending by namespace and name.
 type Addresses struct {
 	Destinations        []*discoveryv1.Destination
 	VirtualDestinations []*enterprisev1beta1.VirtualDestination
+	// InClusters are those of VirtualDestinations that users of registered clusters wrote. They keep nothing from others: whoever
+	// may write such a status could take any address.
+	InClusters map[snapshot.Ref]string
 }
 
 // Same reports whether the same objects have the same addresses.
 func (a Addresses) Same(b Addresses) bool {
 	return sameAddresses(a.Destinations, b.Destinations, addressOfDestination) &&
-		sameAddresses(a.VirtualDestinations, b.VirtualDestinations, addressOfVirtualDestination)
+		sameAddresses(a.VirtualDestinations, b.VirtualDestinations, addressOfVirtualDestination) && maps.Equal(a.InClusters, b.InClusters)
 }
 
 func sameAddresses[T interface {
@@ -57,6 +61,9 @@ func (a Addresses) ofDestination(d *discoveryv1.Destination) netip.Addr {
 
 // OfVirtualDestination is the stored address of a VirtualDestination; not valid if it has none.
 func (a Addresses) OfVirtualDestination(v *enterprisev1beta1.VirtualDestination) netip.Addr {
+	if v.InCluster != "" {
+		return assignable(a.InClusters[snapshot.RefOf(snapshot.VirtualDestination, v)])
+	}
 	return storedAddress(a.VirtualDestinations, v, addressOfVirtualDestination)
 }
 
@@ -67,7 +74,12 @@ func storedAddress[T metav1.Object](list []T, of T, address func(T) string) neti
 	if !found {
 		return netip.Addr{}
 	}
-	addr, err := netip.ParseAddr(address(list[at]))
+	return assignable(address(list[at]))
+}
+
+// assignable reads an address; it is not valid if it is none that could be assigned.
+func assignable(text string) netip.Addr {
+	addr, err := netip.ParseAddr(text)
 	if err != nil || !addr.Is4() || addr.As4()[0] < firstByte || reserved(addr) {
 		return netip.Addr{}
 	}
@@ -154,8 +166,8 @@ func (t *Topology) AddressTaken(addr netip.Addr) bool { return t.addresses[addr]
 
 // FreeAddress returns an address for what is not a service: the preferred one for its
 // name, or else the next free one. It does not reserve it.
-func (t *Topology) FreeAddress(taken map[netip.Addr]bool, parts ...string) netip.Addr {
-	return freeFrom(preferredAddress(parts...), func(a netip.Addr) bool { return t.addresses[a] || taken[a] })
+func (t *Topology) FreeAddress(taken func(netip.Addr) bool, parts ...string) netip.Addr {
+	return freeFrom(preferredAddress(parts...), func(a netip.Addr) bool { return t.addresses[a] || taken(a) })
 }
 
 // freeFrom returns the first address from addr that is neither taken nor reserved.

@@ -12,6 +12,7 @@ import (
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	enterprisev1beta1 "github.com/meshctl/meshctl/engine/api/enterprise/v1beta1"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // TestAddressesOfServices: Gloo Mesh 1.x gave services these addresses, and
@@ -57,7 +58,7 @@ func TestSameAddresses(t *testing.T) {
 		d := &discoveryv1.Destination{Status: discoveryv1.DestinationStatus{LocalFqdn: address, AppliedFederation: &discoveryv1.AppliedFederation{Address: "243.21.204.125"}}}
 		v := &enterprisev1beta1.VirtualDestination{Status: enterprisev1beta1.VirtualDestinationStatus{Address: address}}
 		v.Name = name
-		return Addresses{[]*discoveryv1.Destination{d}, []*enterprisev1beta1.VirtualDestination{v}}
+		return Addresses{[]*discoveryv1.Destination{d}, []*enterprisev1beta1.VirtualDestination{v}, map[snapshot.Ref]string{{Kind: snapshot.VirtualDestination, Cluster: "east", Name: name}: address}}
 	}
 	a := stored("a", "250.0.0.1")
 	other := stored("a", "250.0.0.1")
@@ -66,6 +67,7 @@ func TestSameAddresses(t *testing.T) {
 	assert.False(t, a.Same(stored("b", "250.0.0.1")))
 	assert.False(t, a.Same(stored("a", "250.0.0.2")))
 	assert.False(t, a.Same(Addresses{VirtualDestinations: a.VirtualDestinations}))
+	assert.False(t, a.Same(Addresses{Destinations: a.Destinations, VirtualDestinations: a.VirtualDestinations}))
 	other.Destinations[0].Status.AppliedFederation = nil
 	assert.False(t, a.Same(other))
 }

@@ -72,6 +72,9 @@ func managedReads(plane snapshot.Plane, cluster string, keep statuses) []managed
 		{snapshot.AccessPolicy, stripAs(unless(keep, dropAccessStatus)), func(c *clusterCache[snapshot.Cluster], seed *snapshot.Cluster) error {
 			return addMirrored(c, seed, &kube.Lister{Asks: true}, all, unless(keep, dropAccessStatus))
 		}},
+		{snapshot.VirtualDestination, stripAs(unless(keep, dropVirtualStatus)), func(c *clusterCache[snapshot.Cluster], seed *snapshot.Cluster) error {
+			return addMirrored(c, seed, &kube.Lister{Asks: true}, all, unless(keep, dropVirtualStatus))
+		}},
 		{snapshot.ServiceDependency, stripAs(unless(keep, dropDependencyStatus)), func(c *clusterCache[snapshot.Cluster], seed *snapshot.Cluster) error {
 			return addMirrored(c, seed, &kube.Lister{Asks: true}, all, unless(keep, dropDependencyStatus))
 		}},

@@ -52,7 +52,7 @@ type virtualBuilder struct {
 }
 
 func (v *virtualBuilder) add(kind snapshot.Kind, mesh *snapshot.MeshPlan, name string, spec any, needs, provides []snapshot.Name, policies ...snapshot.Ref) {
-	ref := snapshot.Ref{Kind: kind, Cluster: mesh.Cluster, Namespace: mesh.Namespace, Name: name}
+	ref := snapshot.Ref{Kind: kind, Cluster: mesh.Cluster, Namespace: v.plan.Home(mesh), Name: name}
 	if v.done[ref] {
 		return
 	}
@@ -60,6 +60,9 @@ func (v *virtualBuilder) add(kind snapshot.Kind, mesh *snapshot.MeshPlan, name s
 	parents := append([]snapshot.Ref{v.plan.Ref}, policies...)
 	slices.SortFunc(parents, snapshot.Ref.Compare)
 	parents = slices.Compact(parents)
+	if v.plan.OfNamespace() {
+		needs, provides = nil, nil // no route leads there, and what others need by that name is another host
+	}
 	v.objects = append(v.objects, &snapshot.Object{Ref: ref, Content: related(render.NewContent(v.namespace, spec, parents, parents), needs, provides)})
 }
 
@@ -72,6 +75,9 @@ func (v *virtualBuilder) callers(view *snapshot.VirtualView) {
 	if view.WithoutIdentity() == nil {
 		entry.SubjectAltNames = v.plan.Answers() // see remoteContent
 	}
+	if v.plan.OfNamespace() {
+		entry.ExportTo = []string{v.plan.Ref.Namespace}
+	}
 	needs, provides := hostNames(entry, snapshot.PlaceVirtual)
 	v.add(snapshot.ServiceEntry, view.Mesh, v.plan.Hostname, entry, needs, provides)
 
@@ -82,7 +88,7 @@ func (v *virtualBuilder) callers(view *snapshot.VirtualView) {
 		policy.ConnectionPool = connectionPool(k)
 		origins = append(origins, k.Origin.Ref)
 	}
-	rule := &networking.DestinationRule{Host: v.plan.Hostname, TrafficPolicy: policy, Subsets: subsets}
+	rule := &networking.DestinationRule{Host: v.plan.Hostname, TrafficPolicy: policy, Subsets: subsets, ExportTo: entry.ExportTo}
 	needs, provides = nil, subsetNames(rule, snapshot.PlaceVirtual)
 	switch {
 	case view.PassedAs != "":

@@ -260,7 +260,8 @@ type MeshStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// AppliedVirtualMesh is the VirtualMesh that the mesh is a member of.
 	AppliedVirtualMesh *AppliedVirtualMesh `json:"appliedVirtualMesh,omitempty"`
-	// AppliedVirtualDestinations are the VirtualDestinations visible in the mesh.
+	// AppliedVirtualDestinations are the VirtualDestinations visible in the mesh; those of registered clusters, which callers in one
+	// namespace alone see, are not listed.
 	AppliedVirtualDestinations []AppliedVirtualDestination `json:"appliedVirtualDestinations,omitempty"`
 	// AppliedEastWestIngressGateways are the gateways through which other meshes reach this one or, while there is none, reached
 	// it last.

@@ -8,7 +8,9 @@ import (
 	networkingv1 "github.com/meshctl/meshctl/engine/api/networking/v1"
 )
 
-// VirtualDestination is one host name for Destinations of several clusters, with failover among them.
+// VirtualDestination is one host name for Destinations of several clusters, with failover among them. One in a registered cluster
+// counts where the Settings name its namespace (workloadClusterPolicies): behind it are services of that namespace, and callers there
+// alone see it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -27,7 +29,14 @@ type VirtualDestination struct {
 	Spec VirtualDestinationSpec `json:"spec,omitempty,omitzero"`
 	// Status is the observed state.
 	Status VirtualDestinationStatus `json:"status,omitempty,omitzero"`
+
+	// InCluster is the registered cluster in which the object was found; empty for one of the management cluster. Who reads it says so:
+	// it is no part of the object.
+	InCluster string `json:"-"`
 }
+
+// FoundIn returns InCluster.
+func (v *VirtualDestination) FoundIn() string { return v.InCluster }
 
 // VirtualDestinationSpec is a host name and what stands behind it.
 //

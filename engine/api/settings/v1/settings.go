@@ -44,11 +44,11 @@ type SettingsSpec struct {
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MinLength=1
 	PolicyNamespaces []string `json:"policyNamespaces,omitempty"`
-	// WorkloadClusterPolicies are the namespaces of registered clusters in which TrafficPolicies, AccessPolicies and
-	// ServiceDependencies count, beside those of the management cluster. Such a policy is about the services and the callers of its
-	// own namespace in its own cluster, whatever its selectors say; a policy of the management cluster that decides about the same
-	// has precedence. AccessLogRecords count there as well, for the workloads of their own namespace in their own cluster. None counts if
-	// omitted. It is not part of Gloo Mesh 1.x.
+	// WorkloadClusterPolicies are the namespaces of registered clusters in which TrafficPolicies, AccessPolicies,
+	// VirtualDestinations and ServiceDependencies count, beside those of the management cluster. Such an object is about the
+	// services and the callers of its own namespace in its own cluster, whatever its selectors say; one of the management cluster
+	// that decides about the same, or has the same host name, has precedence. AccessLogRecords count there as well, for the
+	// workloads of their own namespace in their own cluster. None counts if omitted. It is not part of Gloo Mesh 1.x.
 	// +kubebuilder:validation:MaxItems=1000
 	WorkloadClusterPolicies []WorkloadClusterPolicies `json:"workloadClusterPolicies,omitempty"`
 	// Withdrawals bound what is deleted in clusters without an edit that explains it. It is not part of Gloo Mesh 1.x.
