@@ -139,7 +139,7 @@ func (u *tenant) settle() {
 }
 
 // forOthers are the routes to the services of the tenant, but for those about which the management cluster says something, that callers
-// of other namespaces take and that do something to their requests.
+// of other namespaces take and that do something to their requests; and the hosts of the tenant that they know.
 func (u *tenant) forOthers() (out []string) {
 	u.t.Helper()
 	items, err := u.w.clients[u.cluster].List(u.t.Context(), snapshot.VirtualService.GroupVersionResource(), team)
@@ -159,6 +159,13 @@ func (u *tenant) forOthers() (out []string) {
 					out = append(out, items[i].GetName()+": "+field)
 				}
 			}
+		}
+	}
+	entries, err := u.w.clients[u.cluster].List(u.t.Context(), snapshot.ServiceEntry.GroupVersionResource(), team)
+	require.NoError(u.t, err)
+	for i := range entries {
+		if to, _, _ := unstructured.NestedStringSlice(entries[i].Object, "spec", "exportTo"); !slices.Equal(to, []string{team}) {
+			out = append(out, entries[i].GetName()+": exportTo")
 		}
 	}
 	return out
@@ -244,7 +251,7 @@ func (u *tenant) tries(atOnce int) {
 	for _, list := range []struct {
 		kind string
 		ways []way
-	}{{trafficKind, trafficWays}, {accessKind, accessWays}, {dependencyKind, dependencyWays}} {
+	}{{trafficKind, trafficWays}, {accessKind, accessWays}, {virtualKind, virtualWays}, {dependencyKind, dependencyWays}} {
 		for _, way := range list.ways {
 			tried = append(tried, attempt{way, u.object(list.kind, fmt.Sprintf("way-out-%d", len(tried)), way.spec, "")})
 		}

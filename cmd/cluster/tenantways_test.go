@@ -52,6 +52,7 @@ spec:
 const (
 	trafficKind    = "apiVersion: networking.mesh.gloo.solo.io/v1\nkind: TrafficPolicy\n"
 	accessKind     = "apiVersion: networking.mesh.gloo.solo.io/v1\nkind: AccessPolicy\n"
+	virtualKind    = "apiVersion: networking.enterprise.mesh.gloo.solo.io/v1beta1\nkind: VirtualDestination\n"
 	dependencyKind = "apiVersion: networking.enterprise.mesh.gloo.solo.io/v1beta1\nkind: ServiceDependency\n"
 )
 
@@ -127,6 +128,24 @@ var dependencyWays = []way{
 	{name: "proxies of another cluster", spec: `{sourceSelectors: [{kubeWorkloadMatcher: {clusters: [FAR]}}]}`, says: strange},
 	{name: "the gateways", spec: `{sourceSelectors: [{kubeWorkloadMatcher: {namespaces: [istio-system], labels: {istio: eastwestgateway}}}]}`, says: strange},
 	{name: "the whole fleet", spec: `{sourceSelectors: [{kubeWorkloadMatcher: {}}], destinationSelectors: [{kubeServiceMatcher: {clusters: [OWN, FAR], namespaces: [other]}}]}`},
+}
+
+// The parts of a VirtualDestination.
+const (
+	ownMesh    = `port: {number: 9080}, meshList: {meshes: [{name: istiod-istio-system-OWN, namespace: gloo-mesh}]}, `
+	ownBacking = `static: {destinations: [{kubeService: {name: ratings, namespace: bookinfo, clusterName: OWN}}]}`
+)
+
+// virtualWays are of who knows a host, and of where it leads.
+var virtualWays = []way{
+	{name: "a host of its own", spec: `{hostname: way-out.global, ` + ownMesh + ownBacking + `}`},
+	{name: "a host for the whole VirtualMesh", spec: `{hostname: way-out.global, port: {number: 9080}, virtualMesh: {name: virtual-mesh, namespace: gloo-mesh}, ` + ownBacking + `}`, says: strange},
+	{name: "a host for another cluster", spec: `{hostname: way-out.global, port: {number: 9080}, meshList: {meshes: [{name: istiod-istio-system-FAR, namespace: gloo-mesh}]}, ` + ownBacking + `}`, says: strange},
+	{name: "a service of another namespace behind it", spec: `{hostname: way-out.global, ` + ownMesh + `static: {destinations: [{kubeService: ` + otherRef + `}]}}`, says: strange},
+	{name: "a service of another cluster behind it", spec: `{hostname: way-out.global, ` + ownMesh + `localized: {destinationSelectors: [{kubeServiceRefs: {services: [` + farRef + `]}}]}}`, says: strange},
+	{name: "the host of a service of others", spec: `{hostname: ratings.other, ` + ownMesh + ownBacking + `}`, says: "ratings.other is the name of service ratings.other.OWN"},
+	{name: "the host of a federated service", spec: `{hostname: ratings.other.svc.FAR.global, ` + ownMesh + ownBacking + `}`, says: "is a name for services in clusters"},
+	{name: "all hosts", spec: `{hostname: "*.global", ` + ownMesh + ownBacking + `}`, rejected: true},
 }
 
 // metadataWays claim to be somebody else's by what stands beside the spec.
