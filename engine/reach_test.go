@@ -44,7 +44,7 @@ func reachWorld() *snapshot.Input {
 	in.Management.VirtualDestinations = []*enterprisev1beta1.VirtualDestination{{
 		ObjectMeta: metav1.ObjectMeta{Name: "everywhere", Namespace: snapshot.DefaultNamespace, Generation: 1},
 		Spec: enterprisev1beta1.VirtualDestinationSpec{
-			Hostname: "everywhere.example", Port: &enterprisev1beta1.VirtualDestinationPort{Number: 80, Protocol: "http"},
+			Hostname: "everywhere.example", Port: &enterprisev1beta1.VirtualDestinationPort{Number: 8080, Protocol: "http"},
 			VirtualMesh: &commonv1.ObjectRef{Name: "virtual-mesh", Namespace: snapshot.DefaultNamespace},
 			Localized: &enterprisev1beta1.LocalizedDestinations{DestinationSelectors: servicesNamed(
 				commonv1.ClusterObjectRef{Name: enginetest.Service(1), Namespace: reachNamespace, ClusterName: reachCluster},

@@ -118,7 +118,7 @@ func othersStatuses(t *testing.T, out *snapshot.Output) map[string]string {
 // externalWorld has an external service as well, and a VirtualDestination of the management cluster whose address is stored.
 func externalWorld() *snapshot.Input {
 	in := reachWorld()
-	in.Management.VirtualDestinations[0].Status.Address, in.Management.VirtualDestinations[0].Spec.Port.Number = "250.1.2.3", 8080
+	in.Management.VirtualDestinations[0].Status.Address = "250.1.2.3"
 	in.Management.Destinations = append(in.Management.Destinations, &discoveryv1.Destination{
 		ObjectMeta: metav1.ObjectMeta{Name: "bank", Namespace: snapshot.DefaultNamespace, Generation: 1},
 		Spec: discoveryv1.DestinationSpec{ExternalService: &discoveryv1.ExternalService{
