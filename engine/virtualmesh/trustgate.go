@@ -63,8 +63,10 @@ func presentedBy(mesh *snapshot.MeshPlan, m *snapshot.MemberTrust) []string {
 	return mesh.Roots
 }
 
+// trustedBy are the roots that all of a mesh trusts: as its agent says or, without one, the one that it hands out. Of several, its
+// workloads may have taken up some only. Nil if they are not known and no agent was asked for them.
 func trustedBy(mesh *snapshot.MeshPlan, m *snapshot.MemberTrust) []string {
-	if m.Report != nil || mesh.Limited {
+	if m.Report != nil || mesh.Limited || len(mesh.Roots) > 1 {
 		return append([]string{}, reported(m).Trusted...)
 	}
 	return mesh.Roots
