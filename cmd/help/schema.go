@@ -1,7 +1,9 @@
 package help
 
 import (
+	"bytes"
 	"embed"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -83,7 +85,11 @@ func printSchema(out io.Writer, root *cobra.Command, words []string) error {
 		return cmdutil.NotFoundErrorf("no command %q has a schema; list those that have one with: meshctl help schema", named)
 	}
 	if data := Schema(path(found)); data != nil {
-		_, err := out.Write(data)
+		var b bytes.Buffer
+		if err := json.Indent(&b, data, "", "  "); err != nil {
+			return fmt.Errorf("schema of %s: %w", path(found), err)
+		}
+		_, err := b.WriteTo(out)
 		return err
 	}
 	var below []string

@@ -64,14 +64,17 @@ func collect(c *cobra.Command, sources *sources, files map[string][]byte) error 
 	return nil
 }
 
-// spell is a schema as text for people, too.
+// spell is a schema line by line, so that changes can be read. It is not indented: a quarter of it would be spaces, which are part of the
+// binary; who prints it indents it.
 func spell(schema any) ([]byte, error) {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
+	var compact, lines bytes.Buffer
+	encoder := json.NewEncoder(&compact)
 	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	err := encoder.Encode(schema)
-	return b.Bytes(), err
+	if err := encoder.Encode(schema); err != nil {
+		return nil, err
+	}
+	err := json.Indent(&lines, compact.Bytes(), "", "")
+	return lines.Bytes(), err
 }
 
 // write writes the files, and removes those of commands that are no more.
