@@ -65,7 +65,7 @@ spec:
   rules: [{to: [{operation: {ports: ["9080"], methods: [GET]}}]}]
 `)
 		by := []snapshot.Ref{{Kind: snapshot.AuthorizationPolicy, Cluster: "cluster-1", Namespace: "bookinfo", Name: "no-reading"}}
-		e.differs(t, details, explain.Refused, "access", func(d explain.ProxyDifference) bool { return slices.Equal(d.By, by) })
+		e.differs(t, details, explain.Refused, "access", func(d explain.ProxyDifference) bool { return slices.Equal(d.By, by) }, "--no-clusters")
 		waittest.NoError(t, "the wire agrees", func() error {
 			return target{e, page, "http://details:9080"}.want(t.Context(), 403, app.Call{})
 		})
@@ -135,11 +135,11 @@ func ignoreExit(err error) error {
 	return err
 }
 
-// differs waits until the proxies hold something else than follows from the objects of the management cluster.
-func (e *environment) differs(t *testing.T, host string, verdict explain.Verdict, what string, named func(explain.ProxyDifference) bool) {
+// differs waits until the proxies hold something else than follows from the objects that are read.
+func (e *environment) differs(t *testing.T, host string, verdict explain.Verdict, what string, named func(explain.ProxyDifference) bool, more ...string) {
 	t.Helper()
 	waittest.NoError(t, "why --proxy names who makes the difference", func() error {
-		why, code, err := e.whyProxy(t.Context(), host)
+		why, code, err := e.whyProxy(t.Context(), host, more...)
 		if err != nil {
 			return err
 		}
