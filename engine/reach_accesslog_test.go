@@ -345,6 +345,26 @@ func TestRecordsOfClustersReadTwice(t *testing.T) {
 	}
 }
 
+// TestRecordsOfClustersLearnWhichClusterIsWhich: the lists of records stay the same when the UID of the management cluster becomes known.
+func TestRecordsOfClustersLearnWhichClusterIsWhich(t *testing.T) {
+	t.Parallel()
+	r := localRecord("twice", nil)
+	r.UID = "one"
+	in := withLocal(t, reachWorld(), r)
+	settings := &in.Management.Settings[0].Spec
+	settings.PolicyNamespaces = []string{reachNamespace}
+	settings.WorkloadClusterPolicies = []settingsv1.WorkloadClusterPolicies{{Clusters: []string{reachCluster}, Namespaces: []string{reachNamespace}}}
+	in.Management.AccessLogRecords = []*observabilityv1.AccessLogRecord{r}
+	register(in, "another")
+	before := *in
+	management := *in.Management
+	management.ClusterUID = ""
+	before.Management = &management
+	translator := engine.New(engine.Options{})
+	assert.Len(t, translator.Translate(&before).AccessLogs, 1, "by their UIDs")
+	assert.Len(t, translator.Translate(in).AccessLogs, 2, "it is another cluster")
+}
+
 // TestRecordsOfClustersStay: those of a cluster that does not answer stay in force.
 func TestRecordsOfClustersStay(t *testing.T) {
 	t.Parallel()

@@ -42,9 +42,11 @@ func (r *Records) Issues(of snapshot.Ref) []snapshot.Issue {
 	return nil
 }
 
-// sameRecords reports whether two Inputs have the same lists of records.
+// sameRecords reports whether two Inputs have the same lists of records, and say the same of which cluster is the management cluster.
 func sameRecords(a, b *snapshot.Input) bool {
-	if len(a.Clusters) != len(b.Clusters) || !snapshot.SameSlice(a.Management.AccessLogRecords, b.Management.AccessLogRecords) {
+	m, o := a.Management, b.Management
+	if len(a.Clusters) != len(b.Clusters) || !snapshot.SameSlice(m.AccessLogRecords, o.AccessLogRecords) ||
+		m.ClusterUID != o.ClusterUID || !snapshot.SameSlice(m.KubernetesClusters, o.KubernetesClusters) {
 		return false
 	}
 	for i, c := range a.Clusters {
