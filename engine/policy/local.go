@@ -18,10 +18,10 @@ import (
 // the spec that is bound and accepted is one about their own namespace (reach.go). A policy of the management cluster has precedence
 // (overrule.go).
 
-// maxLocal is maxLocalOf policies.
+// maxLocal is how many policies of a kind count in a namespace of a registered cluster, the oldest first.
 const maxLocal = 100
 
-// maxLocalOf is how many objects of a kind count in a namespace of a registered cluster, the oldest first.
+// maxLocalOf is maxLocal, or maxLocalRecords for AccessLogRecords.
 func maxLocalOf(kind snapshot.Kind) int {
 	if kind == snapshot.AccessLogRecord {
 		return maxLocalRecords

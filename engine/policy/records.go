@@ -9,7 +9,8 @@ import (
 	"github.com/meshctl/meshctl/engine/virtualmesh"
 )
 
-// maxLocalRecords is maxLocalOf AccessLogRecords: agents are told of few, and many namespaces share these.
+// maxLocalRecords is how many AccessLogRecords count in a namespace of a registered cluster, the oldest first: an agent gets a bounded
+// number, which all namespaces of its cluster share.
 const maxLocalRecords = 10
 
 // Records are the AccessLogRecords of an Input: those of the management cluster as they are, and those of registered clusters as far as
