@@ -33,6 +33,6 @@ spec:
 #         - spiffe://TRUST-DOMAIN/ns/gloo-mesh/sa/AGENT
 #     proxyStatsMatcher:
 #       inclusionRegexps:
-#       - cluster\.(outbound|inbound|PassthroughCluster|BlackHoleCluster).*;\.(upstream_rq_([1-5]xx|403|time|timeout|per_try_timeout|rx_reset|pending_overflow|retry)|upstream_cx_(total|connect_fail|none_healthy|rx_bytes_total|tx_bytes_total)|ssl\.(handshake|connection_error|fail_verify_error|fail_verify_san))
+#       - cluster\.(outbound|inbound|PassthroughCluster|BlackHoleCluster).*;\.(upstream_rq_([1-5]xx|403|time|timeout|per_try_timeout|rx_reset|pending_overflow|retry)|upstream_cx_(total|connect_fail|none_healthy|destroy_remote_with_active_rq|rx_bytes_total|tx_bytes_total)|ssl\.(handshake|connection_error|fail_verify_error|fail_verify_san))
 #       - http\..*\.(no_cluster|no_route|rbac\..*)
 `

@@ -75,7 +75,7 @@ func (r *Reading) Beside(unused *Reading) {
 // are counters.
 var families = map[string]snapshot.Measure{
 	"upstream_rq_retry": snapshot.Retried, "upstream_rq_timeout": snapshot.TimedOut, "upstream_rq_per_try_timeout": snapshot.TimedOut,
-	"upstream_rq_rx_reset": snapshot.ResetByPeer, "upstream_rq_pending_overflow": snapshot.Overflowed,
+	"upstream_rq_rx_reset": snapshot.ResetByPeer, "upstream_cx_destroy_remote_with_active_rq": snapshot.ResetByPeer, "upstream_rq_pending_overflow": snapshot.Overflowed,
 	"upstream_cx_connect_fail": snapshot.NotConnected, "upstream_cx_none_healthy": snapshot.NoneHealthy,
 	"ssl_connection_error": snapshot.TLSFailed, "ssl_fail_verify_error": snapshot.TLSFailed, "ssl_fail_verify_san": snapshot.TLSFailed,
 	"ssl_handshake": snapshot.Handshakes, "upstream_cx_total": snapshot.Connected, "upstream_cx_tx_bytes_total": snapshot.SentBytes, "upstream_cx_rx_bytes_total": snapshot.ReceivedBytes,

@@ -4,10 +4,16 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
+	"net/http"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -35,10 +41,16 @@ func (e *environment) seen(t *testing.T) *seen {
 	return &seen{e, "http://" + status.Metrics}
 }
 
-// report asks for what was counted.
+// ask asks for what was counted, which only the leader knows.
+func (s *seen) ask(t *testing.T, by traffic.By) (*traffic.Report, error) {
+	t.Helper()
+	return reading.Management{Server: s.url}.Traffic(t.Context(), traffic.Query{By: by, Window: traffic.Kept})
+}
+
+// report is what was counted.
 func (s *seen) report(t *testing.T, by traffic.By) *traffic.Report {
 	t.Helper()
-	report, err := reading.Management{Server: s.url}.Traffic(t.Context(), traffic.Query{By: by, Window: traffic.Kept})
+	report, err := s.ask(t, by)
 	require.NoError(t, err)
 	return report
 }
@@ -51,6 +63,33 @@ func (s *seen) edges(t *testing.T) map[string]uint64 {
 		for class, n := range row.Answers {
 			out[strings.Join(strings.Fields(fmt.Sprintf("%s/%s %s/%s %s %s %s", row.From.Cluster, row.From.Name, row.To.Cluster, row.To.Name, row.Subset, row.Via, class)), " ")] += n
 		}
+	}
+	return out
+}
+
+// exported are the edges at /metrics.
+func (s *seen) exported(t *testing.T) map[string]uint64 {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/metrics", http.NoBody)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	require.NoError(t, err)
+	out := map[string]uint64{}
+	for _, m := range families["meshctl_requests_total"].GetMetric() {
+		label := map[string]string{}
+		for _, l := range m.GetLabel() {
+			label[l.GetName()] = l.GetValue()
+		}
+		way := "local"
+		if label["source_cluster"] != label["destination_cluster"] {
+			way = "gateway"
+		}
+		out[strings.Join(strings.Fields(fmt.Sprintf("%s/%s %s/%s %s %s %s", label["source_cluster"], label["source_workload"], label["destination_cluster"],
+			label["destination_service"], label["destination_subset"], way, label["response_class"])), " ")] += uint64(m.GetCounter().GetValue())
 	}
 	return out
 }
@@ -78,7 +117,7 @@ func counted(t *testing.T, e *environment) {
 		return nil
 	})
 	s.settled(t)
-	before := s.edges(t)
+	before, exported := s.edges(t), s.exported(t)
 	denied, refused := s.denied(t, "ratings"), s.refused(t, "details", "ratings")
 
 	want := map[string]uint64{}
@@ -117,8 +156,97 @@ func counted(t *testing.T, e *environment) {
 	// Nothing is counted twice by the readings that follow.
 	s.settled(t)
 	assert.Equal(t, want, since(before, s.edges(t)))
+	assert.Equal(t, want, since(exported, s.exported(t)), "what Prometheus reads")
 	assert.Equal(t, uint64(60), s.denied(t, "ratings")-denied)
 	assert.Equal(t, uint64(60), s.refused(t, "details", "ratings")-refused)
+}
+
+// latencies: of requests that take some time, meshctl shows no percentile more than one bucket off what their caller measured.
+func latencies(t *testing.T, e *environment) {
+	t.Helper()
+	s := e.seen(t)
+	from := e.pod(t, "cluster-1", "reviews-v2")
+	edge := func() *traffic.Row {
+		for _, row := range s.report(t, traffic.ByEdge).Rows {
+			if row.From.Cluster == from.Cluster && row.From.Name == from.Workload {
+				return &row
+			}
+		}
+		return nil
+	}
+	require.Nil(t, edge(), "nobody sent requests on this edge before")
+	var took []float64
+	for _, c := range []struct {
+		count int
+		delay string
+	}{{60, "60ms"}, {37, "180ms"}, {3, "700ms"}} {
+		call := app.Call{URL: "http://ratings:9080", Count: c.count, Parallel: 3, TimeoutMs: 10_000, Headers: header("X-App-Delay", c.delay)}
+		require.NoError(t, e.plane.Send(t.Context(), from, call, func(outcomes []app.Outcome) {
+			for _, o := range outcomes {
+				assert.Equal(t, 200, o.Status, o.Error)
+				for _, micros := range o.Micros {
+					took = append(took, float64(micros)/1000)
+				}
+			}
+		}))
+	}
+	slices.Sort(took)
+	waittest.NoError(t, "all requests are counted", func() error {
+		if row := edge(); row == nil || row.Requests != uint64(len(took)) {
+			return fmt.Errorf("want %d: %+v", len(took), row)
+		}
+		return nil
+	})
+	row := edge()
+	for name, q := range map[string]struct {
+		share float64
+		is    *float64
+	}{"p50": {0.5, row.P50}, "p95": {0.95, row.P95}, "p99": {0.99, row.P99}} {
+		measured := took[int(math.Ceil(q.share*float64(len(took))))-1]
+		bucket, _ := slices.BinarySearch(traffic.Bounds[:], measured)
+		shown, known := slices.BinarySearch(traffic.Bounds[:], *q.is)
+		require.True(t, known, "%s is %v", name, *q.is)
+		t.Logf("%s: measured %.1f ms, shown %v ms", name, measured, *q.is)
+		assert.InDelta(t, bucket, shown, 1, "%s: measured %.1f ms, shown %v ms", name, measured, *q.is)
+	}
+}
+
+// serveEnds kills serve while requests are sent. The new one knows nothing of before and says so, counts nothing twice, and is exact from
+// then on.
+func serveEnds(t *testing.T, e *environment) {
+	t.Helper()
+	const edge = "cluster-1/productpage-v1 cluster-1/details local 2xx"
+	s := e.seen(t)
+	page := e.pod(t, "cluster-1", "productpage-v1")
+	l := e.stream(t, page, app.Call{URL: "http://details:9080", Rate: 30, Parallel: 5})
+	before := s.edges(t)[edge]
+	waittest.Until(t, "requests are counted", func() bool { return s.edges(t)[edge] > before })
+	killed, answered := time.Now(), l.counts()["cluster-1 details-v1"]
+	e.signalServe(t, syscall.SIGKILL)
+	e.up(t)
+	s = e.seen(t)
+	waittest.NoError(t, "requests are counted again", func() error {
+		if _, err := s.ask(t, traffic.ByEdge); err != nil {
+			return err
+		}
+		if got := s.edges(t); got[edge] == 0 {
+			return fmt.Errorf("%v", got)
+		}
+		return nil
+	})
+	assert.Greater(t, s.report(t, traffic.ByEdge).Since, killed)
+	all := l.stop()
+	require.Empty(t, all.failed())
+	s.settled(t)
+	at := s.edges(t)[edge]
+	t.Logf("%d were answered, %d of them after serve was killed; the new one counted %d", all.total(), all["cluster-1 details-v1"]-answered, at)
+	assert.LessOrEqual(t, at, uint64(all["cluster-1 details-v1"]-answered))
+	more, err := e.send(t.Context(), page, app.Call{URL: "http://details:9080", Count: 61})
+	require.NoError(t, err)
+	require.Empty(t, more.failed())
+	waittest.Until(t, "all requests are counted", func() bool { return s.edges(t)[edge] == at+61 })
+	s.settled(t)
+	assert.Equal(t, at+61, s.edges(t)[edge])
 }
 
 // settled waits until each proxy was read twice, without a request.

@@ -72,7 +72,10 @@ func TestTraffic(t *testing.T) {
 	t.Parallel()
 	wire(t, []wireCase{
 		{"requests are counted", counted},
+		{"how long requests take", latencies},
 		{"what is denied is refused and counted", denials},
+		{"what fails is counted by its reason", failuresCounted},
+		{"serve ends", serveEnds},
 		{"no right, no data", notCounted},
 	})
 }

@@ -16,7 +16,7 @@ import (
 // https://istio.io/latest/docs/reference/config/metrics/. The semicolon is part of the names of clusters in Istio's proxies
 // (pilot/pkg/networking/util, DelimitedStatsPrefix), and keeps internal. and external., which repeat them, out.
 const statsRead = `^cluster\.(outbound|inbound|PassthroughCluster|BlackHoleCluster).*;\.(upstream_rq_([1-5]xx|403|time|timeout|per_try_timeout|rx_reset|pending_overflow|retry)|` +
-	`upstream_cx_(total|connect_fail|none_healthy|rx_bytes_total|tx_bytes_total)|ssl\.(handshake|connection_error|fail_verify_error|fail_verify_san))$` +
+	`upstream_cx_(total|connect_fail|none_healthy|destroy_remote_with_active_rq|rx_bytes_total|tx_bytes_total)|ssl\.(handshake|connection_error|fail_verify_error|fail_verify_san))$` +
 	`|^http\..*\.(no_cluster|no_route|rbac\..*)$|^server\.uptime$|istio_(build|requests_total|request_duration_milliseconds|tcp_)`
 
 // statsUnused are some that a proxy has for each cluster with TLS before its first request.
