@@ -29,7 +29,8 @@ import (
 // versionBefore runs at first.
 const versionBefore = "v0.1.0"
 
-// TestKind follows a demo from its start to its end. Each case goes on where the one before ended.
+// TestKind follows a demo from its start to its end, at first with cluster-2 reached through its agent. Each case goes on where the one before
+// ended.
 func TestKind(t *testing.T) {
 	shard.Only(t, shard.Kind)
 	d := newDemo(t)
@@ -43,6 +44,7 @@ func TestKind(t *testing.T) {
 		{"the pod of the leader is deleted", leaderDies},
 		{"upgrade", upgrades},
 		{"a node restarts", nodeRestarts},
+		{"cluster-2 is dialled instead of dialling", leavesRelay},
 		{"uninstall", uninstalls},
 		{"down", goesDown},
 	} {
@@ -70,7 +72,8 @@ func newDemo(t *testing.T) *running {
 	}
 	d := &running{binary: sandboxtest.Meshctl(t), before: build(t, versionBefore)}
 	d.options = demo.Options{
-		Dir: filepath.Join(t.TempDir(), "demo"), Runtime: demo.RuntimeKind, NodeImage: node, Meshctl: d.before, Progress: progress{t},
+		Dir: filepath.Join(t.TempDir(), "demo"), Runtime: demo.RuntimeKind, Relay: true,
+		NodeImage: node, Meshctl: d.before, Progress: progress{t},
 	}
 	t.Cleanup(func() {
 		if err := demo.Down(context.Background(), d.options); err != nil && !errors.Is(err, demo.ErrNotRunning) {

@@ -39,31 +39,45 @@ func (d *running) leader(t *testing.T) string {
 	return ""
 }
 
-// timeout sets the timeout of requests for details, and waits until Istio has it in both clusters.
+// timeout sets the timeout of requests for details and ratings, and waits until Istio has it in both clusters.
 func (d *running) timeout(t *testing.T, seconds int) {
 	t.Helper()
-	client := d.client(t, "cluster-1")
-	require.NoError(t, client.ApplyYAML(t.Context(), fmt.Appendf(nil, `apiVersion: networking.mesh.gloo.solo.io/v1
+	require.NoError(t, d.client(t, "cluster-1").ApplyYAML(t.Context(), fmt.Appendf(nil, `apiVersion: networking.mesh.gloo.solo.io/v1
 kind: TrafficPolicy
-metadata: {name: details-timeout, namespace: gloo-mesh}
+metadata: {name: timeout, namespace: gloo-mesh}
 spec:
-  destinationSelector: [{kubeServiceRefs: {services: [{name: details, namespace: bookinfo, clusterName: cluster-1}]}}]
+  destinationSelector:
+  - kubeServiceRefs: {services: [{name: details, namespace: bookinfo, clusterName: cluster-1}]}
+  - kubeServiceMatcher: {labels: {app: ratings}, namespaces: [bookinfo]}
   policy: {requestTimeout: %ds}
 `, seconds)))
-	until(t, "the timeout of details", func(ctx context.Context) error {
-		service, err := client.Get(ctx, kube.Networking("virtualservices"), "bookinfo", "details")
-		if err != nil {
-			return err
-		}
-		if text := fmt.Sprint(service.Object["spec"]); !strings.Contains(text, fmt.Sprintf("timeout:%ds", seconds)) {
-			return errors.New(text)
-		}
-		return nil
-	})
+	for cluster, name := range map[string]string{"cluster-1": "details", "cluster-2": "ratings"} {
+		client := d.client(t, cluster)
+		until(t, "the timeout of "+name+" in "+cluster, func(ctx context.Context) error {
+			service, err := client.Get(ctx, kube.Networking("virtualservices"), "bookinfo", name)
+			if err != nil {
+				return err
+			}
+			if text := fmt.Sprint(service.Object["spec"]); !strings.Contains(text, fmt.Sprintf("timeout:%ds", seconds)) {
+				return errors.New(text)
+			}
+			return nil
+		})
+	}
+}
+
+// How the list of clusters shows cluster-2, which is reached through its agent, or dialled. The list has no column VIA where all are dialled.
+const throughAgent, dialled = `relay +connected`, `healthy`
+
+// reached checks how serve reaches cluster-2.
+func (d *running) reached(t *testing.T, how string) {
+	t.Helper()
+	assert.Regexp(t, `(?m)^cluster-2 +`+how+` `, d.must(t, "cluster", "list", "--mgmt-context", contextOf("cluster-1")))
 }
 
 func leaderDies(t *testing.T, d *running) {
 	t.Helper()
+	d.reached(t, throughAgent)
 	d.timeout(t, 20)
 	h, stop := d.record(t), d.load(t)
 	first := d.leader(t)
@@ -121,10 +135,28 @@ func upgrades(t *testing.T, d *running) {
 	d.shifted(t)
 	d.quiet(t, h, stop)
 	// Agents follow when their clusters are registered again.
-	for _, cluster := range clusters {
-		d.must(t, "cluster", "register", cluster, "--remote-context", contextOf(cluster), "--mgmt-context", contextOf("cluster-1"), "--agent-image", d.image)
-	}
+	d.register(t, "cluster-1")
+	d.register(t, "cluster-2", "--relay")
 	assert.NotContains(t, d.must(t, "version", "--context", contextOf("cluster-1")), versionBefore)
+	d.reached(t, throughAgent)
+}
+
+// register registers a cluster again, with the agent of the newer version.
+func (d *running) register(t *testing.T, cluster string, flags ...string) {
+	t.Helper()
+	d.must(t, append([]string{"cluster", "register", cluster, "--remote-context", contextOf(cluster), "--mgmt-context", contextOf("cluster-1"),
+		"--agent-image", d.image}, flags...)...)
+}
+
+// leavesRelay has serve dial cluster-2 itself.
+func leavesRelay(t *testing.T, d *running) {
+	t.Helper()
+	h, stop := d.record(t), d.load(t)
+	d.register(t, "cluster-2", "--api-server-address", kind.APIServer("cluster-2"))
+	d.reached(t, dialled)
+	d.timeout(t, 24)
+	d.shifted(t)
+	d.quiet(t, h, stop)
 }
 
 func nodeRestarts(t *testing.T, d *running) {
@@ -154,6 +186,7 @@ func nodeRestarts(t *testing.T, d *running) {
 		return err
 	})
 	t.Logf("all is well %s after the restart", time.Since(begin).Round(time.Second))
+	d.reached(t, throughAgent)
 	d.timeout(t, 23)
 	d.shifted(t)
 }
