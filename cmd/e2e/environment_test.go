@@ -130,13 +130,35 @@ func (w *environment) must(args ...string) result {
 	return r
 }
 
+// process is a running `meshctl serve` or `meshctl agent`.
+type process struct {
+	cmd    *exec.Cmd
+	log    *sandboxtest.Buffer
+	exited chan error
+}
+
+// start starts the binary in the background, until the test ends. If that fails, it logs what the process said, which is called name.
+func (w *environment) start(name string, args ...string) *process {
+	w.t.Helper()
+	p := &process{cmd: exec.Command(w.binary, args...), log: &sandboxtest.Buffer{}, exited: make(chan error, 1)}
+	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	require.NoError(w.t, p.cmd.Start())
+	go func() { p.exited <- p.cmd.Wait() }()
+	w.t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // it may have exited
+		if w.t.Failed() {
+			w.t.Logf("%s:\n%s", name, p.log.String())
+		}
+	})
+	return p
+}
+
 // server is a running `meshctl serve`.
 type server struct {
-	cmd *exec.Cmd
-	log *sandboxtest.Buffer
+	*process
 	// metrics and debug are URLs.
 	metrics, debug string
-	exited         chan error
 }
 
 // serveAccount is a kubeconfig with the account that installing meshctl gives serve, which runs outside of the cluster
@@ -172,20 +194,8 @@ func (w *environment) scaleServe(replicas int) {
 func (w *environment) startServe(flags ...string) {
 	w.t.Helper()
 	metrics, debug := sandboxtest.Address(w.t), sandboxtest.Address(w.t)
-	s := &server{log: &sandboxtest.Buffer{}, metrics: "http://" + metrics, debug: "http://" + debug, exited: make(chan error, 1)}
 	arguments := []string{"serve", "--kubeconfig", w.serveAccount(), "--metrics-bind", metrics, "--debug-bind", debug, "--lease-duration", "20s"}
-	s.cmd = exec.Command(w.binary, slices.Concat(arguments, w.flags, flags)...)
-	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	require.NoError(w.t, s.cmd.Start())
-	go func() { s.exited <- s.cmd.Wait() }()
-	w.serve = s
-	w.t.Cleanup(func() {
-		_ = s.cmd.Process.Kill() // it may have exited
-		if w.t.Failed() {
-			w.t.Logf("meshctl serve:\n%s", s.log.String())
-		}
-	})
+	w.serve = &server{w.start("meshctl serve", slices.Concat(arguments, w.flags, flags)...), "http://" + metrics, "http://" + debug}
 	w.until("meshctl serve is ready", func(ctx context.Context) error {
 		_, err := w.get("/readyz")
 		return err
@@ -195,19 +205,18 @@ func (w *environment) startServe(flags ...string) {
 // stopServe stops the management plane.
 func (w *environment) stopServe() {
 	w.t.Helper()
-	w.stop(w.serve)
+	w.stop(w.serve.process)
 }
 
-// stop sends SIGTERM to a process of the management plane, which must exit soon and without
-// an error.
-func (w *environment) stop(s *server) {
+// stop sends SIGTERM to a process, which must exit soon and without an error.
+func (w *environment) stop(p *process) {
 	w.t.Helper()
-	require.NoError(w.t, s.cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(w.t, p.cmd.Process.Signal(syscall.SIGTERM))
 	select {
-	case err := <-s.exited:
-		require.NoError(w.t, err, "%s", s.log.String())
+	case err := <-p.exited:
+		require.NoError(w.t, err, "%s", p.log.String())
 	case <-time.After(2 * waittest.Soon()):
-		w.t.Fatalf("meshctl serve did not exit: Kubernetes would kill it:\n%s", s.log.String())
+		w.t.Fatalf("it did not exit: Kubernetes would kill it:\n%s", p.log.String())
 	}
 }
 

@@ -164,6 +164,13 @@ func (h *history) saw(key string, by writer, o *unstructured.Unstructured, first
 	p.specs = append(p.specs, asJSON(content.Object))
 }
 
+// gone are the objects that were deleted.
+func (h *history) gone() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.deleted)
+}
+
 func (h *history) lost(key string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

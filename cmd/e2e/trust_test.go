@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -69,14 +67,14 @@ func TestTrust(t *testing.T) {
 	for _, cluster := range []string{"cluster-1", "cluster-2"} {
 		w.must("cluster", "register", cluster, "--remote-context", cluster, "--mgmt-context", "cluster-1")
 	}
-	var agents []*sandboxtest.Buffer
+	var agents []*process
 	for _, c := range w.clusters {
 		w.keepIstiod(c)
 		agents = append(agents, w.startAgent(c))
 	}
 	said := func() (out []string) {
-		for _, log := range agents {
-			out = append(out, log.String())
+		for _, agent := range agents {
+			out = append(out, agent.log.String())
 		}
 		return out
 	}
@@ -190,9 +188,8 @@ func (w *environment) keepIstiod(c *local.Cluster) {
 	})
 }
 
-// startAgent starts `meshctl agent` for a cluster, outside of it, with the account that the registration made and more flags, and
-// returns its log.
-func (w *environment) startAgent(c *local.Cluster, flags ...string) *sandboxtest.Buffer {
+// startAgent starts `meshctl agent` for a cluster, outside of it, with the account that the registration made and more flags.
+func (w *environment) startAgent(c *local.Cluster, flags ...string) *process {
 	w.t.Helper()
 	files := c.AgentFiles()
 	w.until("the agent has its credentials", func(context.Context) error {
@@ -201,20 +198,8 @@ func (w *environment) startAgent(c *local.Cluster, flags ...string) *sandboxtest
 	})
 	namespace, err := kube.Namespace(files.Kubeconfig)
 	require.NoError(w.t, err)
-	log := &sandboxtest.Buffer{}
-	cmd := exec.Command(w.binary, append([]string{"agent", "--kubeconfig", files.Kubeconfig, "--namespace", namespace, "--istiod-address", c.Istiod(),
+	return w.start("meshctl agent of "+c.Name(), append([]string{"agent", "--kubeconfig", files.Kubeconfig, "--namespace", namespace, "--istiod-address", c.Istiod(),
 		"--token-file", files.Token, "--cluster-id", c.Name(), "--health-bind", sandboxtest.Address(w.t), "--log-level", "debug"}, flags...)...)
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	require.NoError(w.t, cmd.Start())
-	w.t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have exited
-		_ = cmd.Wait()
-		if w.t.Failed() {
-			w.t.Logf("meshctl agent of %s:\n%s", c.Name(), log.String())
-		}
-	})
-	return log
 }
 
 // awaitTrust waits until the VirtualMesh has another root than before, and returns it.

@@ -69,11 +69,11 @@ func TestUpgrade(t *testing.T) {
 	assert.Equal(t, versionBefore, w.served(), "the old version leads")
 
 	second := w.startReplica()
-	w.stop(standby)
+	w.stop(standby.process)
 	e.await("edits while one replica is of each version")
 	assert.Equal(t, versionBefore, w.served(), "the old version leads")
 	w.startReplica()
-	w.stop(leader)
+	w.stop(leader.process)
 	e.await("edits while nobody led")
 	assert.Empty(t, w.skew(after))
 	w.until("the new version says that it leads", func(context.Context) error {
