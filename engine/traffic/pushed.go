@@ -188,7 +188,7 @@ func (s *sample) ofCluster(text string) bool {
 	if !ok {
 		return false
 	}
-	s.labels = append(s.labels, labelOf{"cluster_name", cluster + ";"})
+	s.labels = append(s.labels, labelOf{"cluster_name", text[:len(cluster)+1]})
 	if code, is := strings.CutPrefix(stat, "upstream_rq_"); is && len(code) == 3 && code[0] >= '1' && code[0] <= '5' {
 		stat = "upstream_rq"
 		label := "response_code"
@@ -226,5 +226,7 @@ func (s *sample) ofHTTP(text string) bool {
 	return false
 }
 
+var underscored = strings.NewReplacer(".", "_", "-", "_")
+
 // plain is a name as Prometheus' pages have it.
-func plain(name string) string { return strings.NewReplacer(".", "_", "-", "_").Replace(name) }
+func plain(name string) string { return underscored.Replace(name) }
