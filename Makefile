@@ -132,7 +132,7 @@ fuzz: ## Run each fuzz target for FUZZTIME
 
 .PHONY: bench
 bench: $(BENCHSTAT) ## Run the benchmarks of the engine; use COUNT=10 to compare
-	go test -run '^$$' -bench . -skip '^BenchmarkFleet' -benchmem -count $(COUNT) -timeout 60m ./engine ./engine/discovery ./engine/reading ./tui | tee bench.out
+	go test -run '^$$' -bench . -skip '^BenchmarkFleet' -benchmem -count $(COUNT) -timeout 60m ./engine ./engine/discovery ./engine/reading ./engine/telemetry ./engine/traffic ./tui | tee bench.out
 	$(BENCHSTAT) bench.out
 
 .PHONY: bench-fleet

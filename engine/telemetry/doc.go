@@ -13,7 +13,7 @@
 //	logs.go        an agent's side: access logs, at the same port
 //	logbook.go     the access logs since this process leads
 //	page.go        the pages of one proxy
-//	metrics.go     the numbers as metrics
+//	metrics.go     the numbers as metrics, counters.go those of edges
 //	rest.go        the REST API of Gloo Mesh 1.x
 //	shifts.go      the weights and shares of shifts, as metrics
 //

@@ -1,9 +1,12 @@
 package telemetry
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/traffic"
@@ -21,13 +24,16 @@ type collector struct {
 	logs                                           *prometheus.Desc
 }
 
-// series are the labels of an edge.
+// series are the labels of an edge, as edgeLabels.
 type series [9]string
 
+// edgeLabels ascend, as those of metrics do. Before the ones of the source, of which sourceLabel is the first, come reason and response_class.
 var edgeLabels = []string{
-	"source_cluster", "source_namespace", "source_workload", "destination_cluster", "destination_namespace", "destination_service", "destination_port", "destination_subset",
-	"door",
+	"destination_cluster", "destination_namespace", "destination_port", "destination_service", "destination_subset", "door",
+	"source_cluster", "source_namespace", "source_workload",
 }
+
+const sourceLabel = 6
 
 func (t *term) register(r prometheus.Registerer) error {
 	t.reads = prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -82,16 +88,16 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(c.logs, prometheus.CounterValue, float64(dropped), cluster, lostOnTheWay)
 		out <- prometheus.MustNewConstMetric(c.logs, prometheus.CounterValue, float64(rejected), cluster, lostUnknown)
 	})
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	gauge := func(d *prometheus.Desc, n float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, n, labels...)
 	}
-	gauge(c.edges, float64(t.ring.Edges()))
-	gauge(c.lack, float64(t.ring.Since().Unix()))
-	out <- prometheus.MustNewConstMetric(c.folded, prometheus.CounterValue, float64(t.ring.Folded()))
 	type result struct{ cluster, result string }
 	results := map[result]int{}
+	var byEdge map[series]*traffic.Values
+	var level int
+	// Who takes the metrics is not waited for under the lock.
+	t.mu.Lock()
+	edges, since, folded := t.ring.Edges(), t.ring.Since(), t.ring.Folded()
 	for proxy, status := range t.status {
 		is := "ok"
 		if status.Reason != "" {
@@ -99,19 +105,25 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		}
 		results[result{proxy.Cluster, is}]++
 	}
+	if t.state != nil {
+		byEdge, level = t.series()
+	}
+	t.mu.Unlock()
+	gauge(c.edges, float64(edges))
+	gauge(c.lack, float64(since.Unix()))
+	out <- prometheus.MustNewConstMetric(c.folded, prometheus.CounterValue, float64(folded))
 	for r, n := range results {
 		gauge(c.proxies, float64(n), r.cluster, r.result)
 	}
-	if t.state == nil {
+	if byEdge == nil {
 		return
 	}
-	byEdge, level := t.series()
 	gauge(c.merged, float64(level))
 	c.collectEdges(out, byEdge)
 	c.collectDurations(out, byEdge)
 }
 
-// series adds up the edges by their labels, with as many of those as there may be series.
+// series adds up the edges by their labels, with as many of those as there may be series, under the lock.
 func (t *term) series() (byEdge map[series]*traffic.Values, level int) {
 	for level = 0; ; level++ {
 		byEdge, n := map[series]*traffic.Values{}, 0
@@ -139,45 +151,58 @@ func (t *term) series() (byEdge map[series]*traffic.Values, level int) {
 }
 
 func (t *term) labels(key traffic.Key, level int) (out series) {
-	if level < 2 {
-		from := t.peers.Of(key.From)
-		out[0], out[1], out[2] = from.Cluster, from.Namespace, from.Name
-	}
 	to := t.peers.Of(key.To)
-	out[3], out[4], out[5] = to.Cluster, to.Namespace, to.Name
+	out[0], out[1], out[3] = to.Cluster, to.Namespace, to.Name
 	if key.Port != 0 {
-		out[6] = strconv.FormatUint(uint64(key.Port), 10)
+		out[2] = strconv.FormatUint(uint64(key.Port), 10)
 	}
 	if level < 1 {
-		out[7] = key.Subset
+		out[4] = key.Subset
 	}
-	out[8] = string(key.Door)
+	out[5] = string(key.Door)
+	if level < 2 {
+		from := t.peers.Of(key.From)
+		out[6], out[7], out[8] = from.Cluster, from.Namespace, from.Name
+	}
 	return out
 }
 
+// collectEdges makes the metrics of edges, ascending by their labels but for reasons: that all are sorted costs little then.
 func (c *collector) collectEdges(out chan<- prometheus.Metric, byEdge map[series]*traffic.Values) {
-	for at, v := range byEdge {
-		for m := range snapshot.Latency {
-			n := v.Of(m)
-			d, labels := c.requests, at[:]
-			switch {
-			case n == 0:
-				continue
-			case m.Requests():
-				labels = append(labels[:len(at):len(at)], m.String())
-			case m.Failure():
-				d, labels = c.failures, append(labels[:len(at):len(at)], m.String())
-			case m == snapshot.Retried:
-				d = c.retries
-			case m == snapshot.SentBytes:
-				d = c.sent
-			case m == snapshot.ReceivedBytes:
-				d = c.received
-			default:
-				continue
-			}
-			out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+	edges := slices.SortedFunc(maps.Keys(byEdge), func(a, b series) int { return slices.Compare(a[:], b[:]) })
+	made := labels{}
+	for len(edges) > 0 {
+		n := 1 // of the same destination
+		for n < len(edges) && slices.Equal(edges[n][:sourceLabel], edges[0][:sourceLabel]) {
+			n++
 		}
+		all := make([][]*dto.LabelPair, n)
+		for i := range all {
+			all[i] = made.of(edges[i][:])
+		}
+		for m := range snapshot.Latency {
+			for i, labels := range all {
+				number := byEdge[edges[i]].Of(m)
+				d := c.retries
+				switch {
+				case number == 0:
+					continue
+				case m.Requests():
+					d, labels = c.requests, made.with(labels, "response_class", m.String())
+				case m.Failure():
+					d, labels = c.failures, made.with(labels, "reason", m.String())
+				case m == snapshot.Retried:
+				case m == snapshot.SentBytes:
+					d = c.sent
+				case m == snapshot.ReceivedBytes:
+					d = c.received
+				default:
+					continue
+				}
+				out <- &counter{d, labels, float64(number)}
+			}
+		}
+		edges = edges[n:]
 	}
 }
 
@@ -186,7 +211,7 @@ func (c *collector) collectEdges(out chan<- prometheus.Metric, byEdge map[series
 func (c *collector) collectDurations(out chan<- prometheus.Metric, byEdge map[series]*traffic.Values) {
 	byDestination := map[[5]string]*traffic.Values{}
 	for at, v := range byEdge {
-		key := [5]string{at[0], at[3], at[4], at[5], at[8]}
+		key := [5]string{at[6], at[0], at[1], at[3], at[5]}
 		if byDestination[key] == nil {
 			byDestination[key] = &traffic.Values{}
 		}

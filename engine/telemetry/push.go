@@ -122,6 +122,7 @@ func (p *Push) serve(ctx context.Context, listener net.Listener) error {
 	server := grpc.NewServer(
 		grpc.Creds(metering{credentials.NewTLS(config), p}), grpc.ForceServerCodecV2(doorCodec{}), grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(perConnection),
 		grpc.StaticStreamWindowSize(windowBytes), grpc.StaticConnWindowSize(windowOfAll), grpc.MaxHeaderListSize(maxHeaders),
+		grpc.ReadBufferSize(bufferBytes), grpc.WriteBufferSize(bufferBytes),
 		grpc.ConnectionTimeout(10*time.Second), grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
 	)
 	server.RegisterService(&grpc.ServiceDesc{

@@ -22,6 +22,9 @@ const (
 	// windowBytes are those that one stream may send before they are asked for; gRPC asks for the rest of a message once it has begun.
 	// windowOfAll are those of a connection.
 	windowBytes, windowOfAll = 64 << 10, 1 << 20
+	// bufferBytes are those of each of the two buffers of a connection, of which there may be a thousand: gRPC takes 32 KiB for each. What is read
+	// has been taken out of TLS in larger pieces, and nothing but acknowledgements is sent.
+	bufferBytes = 1 << 10
 	// maxHeaders bounds the headers of a request, in bytes: a proxy sends about ten.
 	maxHeaders = 16 << 10
 )

@@ -1,11 +1,14 @@
 package telemetry
 
 import (
+	"bytes"
 	"crypto/tls"
 	"encoding/binary"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -162,6 +165,42 @@ func TestMetered(t *testing.T) {
 		err = m.follow(frame(frameData, 0, stream, []byte{0}))
 	}
 	assert.ErrorContains(t, err, "of more than 16 streams")
+}
+
+// bringing is a connection that brings a text, however much of it is asked for.
+type bringing struct {
+	net.Conn
+	text *bytes.Reader
+}
+
+// Read implements net.Conn.
+func (c bringing) Read(into []byte) (int, error) { return c.text.Read(into) }
+
+// TestReadByRecords: all of a connection is read, and no read goes beyond the end of a record of TLS.
+func TestReadByRecords(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(50) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		var text, got []byte
+		ends := []int{0}
+		for range 20 {
+			size := r.IntN(400)
+			text = append(binary.BigEndian.AppendUint16(append(text, 23, 3, 3), uint16(size)), bytes.Repeat([]byte{byte(1 + size)}, size)...)
+			ends = append(ends, len(text))
+		}
+		c := &counted{Conn: bringing{text: bytes.NewReader(text)}}
+		for into := make([]byte, 1000); ; {
+			n, err := c.Read(into[:1+r.IntN(len(into))])
+			if err != nil {
+				require.ErrorIs(t, err, io.EOF)
+				break
+			}
+			record, _ := slices.BinarySearch(ends, len(got)+1)
+			got = append(got, into[:n]...)
+			require.LessOrEqual(t, len(got), ends[record], "seed %d", seed)
+		}
+		require.Equal(t, text, got)
+	}
 }
 
 // FuzzMetered: whatever comes on a connection, nothing negative is held, and nothing once it is closed.

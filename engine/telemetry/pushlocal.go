@@ -64,14 +64,12 @@ func (l *Local) podAt(address netip.Addr) (*traffic.LocalPod, error) {
 	if c == nil || c.Frozen() {
 		return nil, fmt.Errorf("%s: the cluster cannot be read now, so that it is not known which pod this is; it is asked again with the next connection", address)
 	}
-	for _, pod := range traffic.LocalPods(c, l.options.Dialects) {
-		switch {
-		case pod.Address != address:
-		case pod.Why != "":
-			return nil, fmt.Errorf("pod %s/%s: %s", pod.Proxy.Namespace, pod.Proxy.Pod, pod.Why)
-		default:
-			return &pod, nil
-		}
+	pod, there := traffic.LocalPodAt(c, l.options.Dialects, address)
+	switch {
+	case !there:
+		return nil, fmt.Errorf("%s: no pod with a proxy has this address", address)
+	case pod.Why != "":
+		return nil, fmt.Errorf("pod %s/%s: %s", pod.Proxy.Namespace, pod.Proxy.Pod, pod.Why)
 	}
-	return nil, fmt.Errorf("%s: no pod with a proxy has this address", address)
+	return &pod, nil
 }

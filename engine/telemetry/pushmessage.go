@@ -12,8 +12,11 @@ import (
 	"github.com/meshctl/meshctl/engine/traffic"
 )
 
-// maxFamilies bounds the statistics of one message.
-const maxFamilies = 20_000
+// maxFamilies bounds the statistics of one message, and usualFamily is how many bytes of it one usually takes.
+const (
+	maxFamilies = 20_000
+	usualFamily = 100
+)
 
 // pushed is a message of Envoy's metrics service. It is read here and not by the types of Envoy's API, which would need all of
 // Envoy's configuration in the binary for two fields.
@@ -36,6 +39,7 @@ const (
 // read reads a message.
 func (p *pushed) read(text []byte) error {
 	families := 0
+	p.metrics = make([]traffic.Metric, 0, min(len(text)/usualFamily, maxFamilies))
 	return fields(text, func(field protowire.Number, value []byte) error {
 		switch field {
 		case fieldIdentifier:

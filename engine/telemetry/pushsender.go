@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -170,6 +171,32 @@ type counted struct {
 	net.Conn
 	from  *sender
 	close func()
+	// header is that of the current record of TLS, of which headed bytes came; left is what is left of the record.
+	header       [recordHeader]byte
+	headed, left int
+}
+
+// recordHeader is how many bytes are before each record of TLS: its type, its version, and its length in two bytes (RFC 8446, section 5.1).
+const recordHeader = 5
+
+// Read implements net.Conn. It ends where a record does: what TLS has of the next one makes its buffer grow to two of the largest records, and it
+// never shrinks.
+func (c *counted) Read(into []byte) (int, error) {
+	most := c.left
+	if c.headed < recordHeader {
+		most = recordHeader - c.headed
+	}
+	n, err := c.Conn.Read(into[:min(len(into), most)])
+	if c.headed < recordHeader {
+		c.headed += copy(c.header[c.headed:], into[:n])
+		c.left = int(binary.BigEndian.Uint16(c.header[3:]))
+	} else {
+		c.left -= n
+	}
+	if c.headed == recordHeader && c.left == 0 {
+		c.headed = 0
+	}
+	return n, err
 }
 
 // Close implements net.Conn.

@@ -107,6 +107,9 @@ func (b *Book) Take(p Proxy, at time.Time, r *Reading) []Came {
 		now = a.latest(now)
 	}
 	var out []Came
+	if !base {
+		out = make([]Came, 0, len(now))
+	}
 	for target, v := range now {
 		before := a.last[target]
 		if before == nil {

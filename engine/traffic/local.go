@@ -26,6 +26,21 @@ type LocalPod struct {
 // LocalPods are the running pods of a cluster that have a proxy which counts, ascending by namespace and name. Unlike Look, it knows no meshes:
 // a pod has a proxy if it has a container of its name.
 func LocalPods(c *snapshot.Cluster, dialects []*snapshot.Dialect) []LocalPod {
+	return localPods(c, dialects, func(netip.Addr) bool { return true })
+}
+
+// LocalPodAt is the one of LocalPods that has an address, or the first one of several; false if there is none. A cluster has many pods, and each
+// connection of a proxy asks for its own.
+func LocalPodAt(c *snapshot.Cluster, dialects []*snapshot.Dialect, at netip.Addr) (LocalPod, bool) {
+	found := localPods(c, dialects, func(address netip.Addr) bool { return address == at })
+	if len(found) == 0 {
+		return LocalPod{}, false
+	}
+	return found[0], true
+}
+
+// localPods are those with an address that is wanted; that of a pod without one is the zero Addr.
+func localPods(c *snapshot.Cluster, dialects []*snapshot.Dialect, wanted func(netip.Addr) bool) []LocalPod {
 	var out []LocalPod
 	users := map[netip.Addr]int{}
 	for _, pod := range c.Pods {
@@ -33,6 +48,9 @@ func LocalPods(c *snapshot.Cluster, dialects []*snapshot.Dialect) []LocalPod {
 			continue
 		}
 		address, err := netip.ParseAddr(pod.Status.PodIP)
+		if !wanted(address) {
+			continue
+		}
 		if err == nil {
 			users[address]++
 		}

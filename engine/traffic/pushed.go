@@ -28,11 +28,10 @@ type Metric struct {
 type Pushed struct {
 	names *snapshot.ProxyStats
 	now   *Reading
-	// at is the time of now, by the clock of the proxy. last is what was said before: what a proxy leaves out has not changed.
+	// at is the time of now, by the clock of the proxy. last is what was said before, with the histograms since the first message: what a proxy
+	// leaves out has not changed.
 	at   int64
 	last *Reading
-	// latencies are the histograms since the first message.
-	latencies *Reading
 }
 
 // NewPushed begins with the first message of a stream. counts: the proxy says that it counts requests. It sends none of what it has not
@@ -40,7 +39,7 @@ type Pushed struct {
 func NewPushed(names *snapshot.ProxyStats, counts bool) *Pushed {
 	last := newReading()
 	last.counts = counts
-	return &Pushed{names: names, last: last, latencies: newReading()}
+	return &Pushed{names: names, last: last}
 }
 
 func newReading() *Reading {
@@ -70,14 +69,9 @@ func (p *Pushed) Complete() *Reading {
 		return nil
 	}
 	p.now = nil
-	for _, of := range []struct{ now, before, latencies map[Target]*Values }{
-		{out.clusters, p.last.clusters, p.latencies.clusters}, {out.owned, p.last.owned, p.latencies.owned},
-	} {
+	for _, of := range []struct{ now, before map[Target]*Values }{{out.clusters, p.last.clusters}, {out.owned, p.last.owned}} {
 		for target, v := range of.before {
 			out.at(of.now, target).keep(v)
-		}
-		for target, v := range of.latencies {
-			copy(out.at(of.now, target)[counters:], v.Latency())
 		}
 	}
 	out.both.keep(&p.last.both)
@@ -89,10 +83,12 @@ func (p *Pushed) Complete() *Reading {
 	return out
 }
 
-// keep takes over each number that there is none of: it has not changed.
+// keep takes over each counter that there is none of, as it has not changed, and adds the latencies of before: those of now are of an interval.
 func (v *Values) keep(before *Values) {
-	for i, n := range before[:counters] {
-		if v[i] == 0 {
+	for i, n := range before {
+		if i >= counters {
+			v[i] += n
+		} else if v[i] == 0 {
 			v[i] = n
 		}
 	}
@@ -108,14 +104,16 @@ func (p *Pushed) take(m *Metric) {
 		return
 	}
 	if m.Buckets == nil {
-		p.now.take(&s, p.names)
+		if !strings.HasSuffix(s.name, bucketOf) { // a part of a histogram is of an interval, and comes with all others
+			p.now.take(&s, p.names)
+		}
 		return
 	}
 	if m.Count == 0 {
 		return
 	}
 	interval := newReading()
-	s.name += "_bucket"
+	s.name += bucketOf
 	s.labels = append(s.labels, labelOf{"le", ""})
 	le := &s.labels[len(s.labels)-1].value
 	for i := range buckets {
@@ -132,13 +130,16 @@ func (p *Pushed) take(m *Metric) {
 		interval.take(&s, p.names)
 	}
 	p.now.counts, p.now.own = p.now.counts || interval.counts, p.now.own || interval.own
-	for _, of := range []struct{ from, to map[Target]*Values }{{interval.clusters, p.latencies.clusters}, {interval.owned, p.latencies.owned}} {
+	for _, of := range []struct{ from, to map[Target]*Values }{{interval.clusters, p.now.clusters}, {interval.owned, p.now.owned}} {
 		for target, v := range of.from {
 			v.separate()
-			p.latencies.at(of.to, target).Add(v)
+			p.now.at(of.to, target).Add(v)
 		}
 	}
 }
+
+// bucketOf is how the names of the parts of histograms end.
+const bucketOf = "_bucket"
 
 func (s *sample) printed() bool {
 	for _, l := range s.labels {
@@ -187,7 +188,7 @@ func (s *sample) ofCluster(text string) bool {
 	if !ok {
 		return false
 	}
-	s.labels = append(s.labels, labelOf{"cluster_name", cluster + ";"})
+	s.labels = append(s.labels, labelOf{"cluster_name", text[:len(cluster)+1]})
 	if code, is := strings.CutPrefix(stat, "upstream_rq_"); is && len(code) == 3 && code[0] >= '1' && code[0] <= '5' {
 		stat = "upstream_rq"
 		label := "response_code"
@@ -225,5 +226,7 @@ func (s *sample) ofHTTP(text string) bool {
 	return false
 }
 
+var underscored = strings.NewReplacer(".", "_", "-", "_")
+
 // plain is a name as Prometheus' pages have it.
-func plain(name string) string { return strings.NewReplacer(".", "_", "-", "_").Replace(name) }
+func plain(name string) string { return underscored.Replace(name) }

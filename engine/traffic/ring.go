@@ -97,7 +97,11 @@ func (r *Ring) turn(at time.Time) {
 	if len(r.points) > 0 && r.points[len(r.points)-1].number >= now {
 		return
 	}
-	r.points = append(r.points, point{number: now})
+	size := 0
+	if n := len(r.points); n > 0 {
+		size = len(r.points[n-1].data) // about as much comes in each
+	}
+	r.points = append(r.points, point{number: now, data: make([]byte, 0, size+size/16)})
 	oldest := now - int64(Kept/Point)
 	drop := 0
 	for drop < len(r.points) && r.points[drop].number <= oldest {

@@ -91,7 +91,7 @@ func called(p Peer, name string) bool {
 
 // edges are those of which something came.
 func (t *rows) edges() []Row {
-	var out []Row
+	out := make([]Row, 0, len(t.sums))
 	for key, v := range t.sums {
 		from, to := t.peers.Of(key.From), t.peers.Of(key.To)
 		if key.Serves() || !t.wants(to) || !called(from, t.query.From) || !called(to, t.query.To) {

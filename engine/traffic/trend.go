@@ -10,13 +10,16 @@ import (
 // trend are the requests of each minute of a window, the oldest first, and those of them that failed. Nil slices stand for none at all.
 type trend struct{ requests, failed []uint64 }
 
+// trendsAtOnce is for how many edges room is made at once.
+const trendsAtOnce = 128
+
 // trends are the requests of each whole minute of the last time, by edge.
 func (r *Ring) trends(now time.Time, length time.Duration) map[Key]trend {
 	const perMinute = int64(time.Minute / Point)
-	out := map[Key]trend{}
+	out := make(map[Key]trend, len(r.ids))
 	minutes := int64(min(length, Kept) / time.Minute)
 	first := numberOf(now) - minutes*perMinute + 1
-	byID := make([]trend, len(r.edges))
+	byID, room := make([]trend, len(r.edges)), []uint64(nil)
 	for i := range r.points {
 		p := &r.points[i]
 		if p.number < first || p.number > numberOf(now) {
@@ -31,8 +34,11 @@ func (r *Ring) trends(now time.Time, length time.Duration) map[Key]trend {
 			if byID[id].requests == nil {
 				key := r.edgeOf(id).key
 				if out[key].requests == nil {
-					both := make([]uint64, 2*minutes)
-					out[key] = trend{both[:minutes:minutes], both[minutes:]}
+					if len(room) == 0 {
+						room = make([]uint64, trendsAtOnce*2*minutes)
+					}
+					out[key] = trend{room[:minutes:minutes], room[minutes : 2*minutes : 2*minutes]}
+					room = room[2*minutes:]
 				}
 				byID[id] = out[key]
 			}
