@@ -47,9 +47,8 @@ SHARD ?=
 
 # The fuzz targets, and how long each one runs. Inputs that once failed are in the
 # testdata of the target, and also run as plain tests.
-FUZZED := engine:FuzzTranslate engine/access:FuzzPatterns engine/inventory:FuzzSelectors engine/offline:FuzzLoadPolicies engine/offline:FuzzReadArchive engine/kube:FuzzWeigh engine/mirror:FuzzReadRelations engine/envoy:FuzzParseDump engine/relay:FuzzReceive engine/relay:FuzzSend engine/relay:FuzzDecode engine/relay:FuzzSentOf engine/relay/hub:FuzzAnswer engine/relay/agent:FuzzAllow engine/relay/agent:FuzzRequest engine/relay/agent:FuzzUnpack engine/telemetry:FuzzMetered certs/identity:FuzzParseToken \
-	certs/pki:FuzzReadRequest certs/pki:FuzzReadBundle certs/pki:FuzzReadSecret
-FUZZTIME ?= 30s
+FUZZED = $(shell grep -rE --include='*_test.go' '^func Fuzz[A-Za-z]+' certs cmd demo engine tui | sed -E 's|^(.*)/[^/]*:func (Fuzz[A-Za-z]+).*|\1:\2|' | sort)
+FUZZTIME ?= 20s
 
 # How long make soak makes faults; the shard soak does it for a minute. MESHCTL_TEST_SEED repeats a run.
 SOAK ?= 10m

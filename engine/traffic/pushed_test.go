@@ -1,11 +1,13 @@
 package traffic_test
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/traffic"
 )
 
@@ -76,13 +78,7 @@ func TestPushed(t *testing.T) {
 				if r == nil {
 					return
 				}
-				of := map[string]string{}
-				fresh := traffic.NewBook(start)
-				r.Uptime = 0
-				for _, c := range fresh.Take(traffic.Proxy{Pod: "a"}, start.Add(traffic.Point), r) {
-					of[nameOf(c.Target)] = spell(&c.Values)
-				}
-				got = append(got, of)
+				got = append(got, spelled(r))
 			}
 			for _, m := range tt.messages {
 				add(book.Take(m.at, m.metrics))
@@ -92,6 +88,60 @@ func TestPushed(t *testing.T) {
 			require.Nil(t, book.Complete(), "nothing came since")
 		})
 	}
+}
+
+// TestPushedSplit: however the numbers of a time are divided into messages, and in whatever order they come, the sums are the same.
+func TestPushedSplit(t *testing.T) {
+	t.Parallel()
+	stats := istioStats(t)
+	seed := waittest.Seed(t)
+	for world := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, world))
+		together, apart := traffic.NewPushed(stats, false), traffic.NewPushed(stats, false)
+		counts := map[string]float64{}
+		for at := range int64(1 + r.IntN(5)) {
+			var metrics []traffic.Metric
+			for _, name := range []string{"upstream_rq_2xx", "upstream_rq_503", "upstream_rq_5xx", "upstream_rq_timeout", "upstream_cx_tx_bytes_total"} {
+				for _, host := range []string{"a", "b", "c"} {
+					if name := "cluster.outbound|80||" + host + ".x;." + name; r.IntN(3) > 0 {
+						counts[name] += float64(r.IntN(50))
+						metrics = append(metrics, traffic.Metric{Name: name, Value: counts[name]})
+					}
+				}
+			}
+			for _, host := range []string{"a", "b", "c"} {
+				n := uint64(r.IntN(9))
+				metrics = append(metrics, traffic.Metric{Name: "cluster.outbound|80||" + host + ".x;.upstream_rq_time", Count: n, Buckets: map[float64]uint64{1: n / 2, 5: n}})
+			}
+			first := together.Take(at, metrics)
+			r.Shuffle(len(metrics), func(i, j int) { metrics[i], metrics[j] = metrics[j], metrics[i] })
+			var before []*traffic.Reading
+			for len(metrics) > 0 {
+				n := 1 + r.IntN(len(metrics))
+				if done := apart.Take(at, metrics[:n]); done != nil {
+					before = append(before, done)
+				}
+				metrics = metrics[n:]
+			}
+			if first == nil {
+				require.Empty(t, before, "seed %d, world %d", seed, world)
+				continue
+			}
+			require.Len(t, before, 1, "seed %d, world %d", seed, world)
+			require.Equal(t, spelled(first), spelled(before[0]), "seed %d, world %d", seed, world)
+		}
+		require.Equal(t, spelled(together.Complete()), spelled(apart.Complete()), "seed %d, world %d", seed, world)
+	}
+}
+
+// spelled are the numbers of a reading by their target.
+func spelled(r *traffic.Reading) map[string]string {
+	r.Uptime = 0
+	of := map[string]string{}
+	for _, c := range traffic.NewBook(start).Take(traffic.Proxy{Pod: "a"}, start.Add(traffic.Point), r) {
+		of[nameOf(c.Target)] = spell(&c.Values)
+	}
+	return of
 }
 
 func nameOf(t traffic.Target) string { return name(t) }
