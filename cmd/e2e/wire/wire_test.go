@@ -100,6 +100,7 @@ func TestTrafficPushed(t *testing.T) {
 		{"the agent ends", agentEnds},
 		{"a proxy ends", proxyEnds},
 		{"requests are logged", loggedPushed},
+		{"records select requests", recordsSelect},
 		{"no configuration was refused", refused},
 	})
 }
