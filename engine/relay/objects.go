@@ -28,6 +28,18 @@ func WrittenNamed(name string) (snapshot.Kind, bool) {
 	return KindNamed(rest)
 }
 
+// Reported are the names of all that an agent tells its hub of a cluster: what there is of the kinds that are read of clusters, and what a
+// mirror has of those that the hub writes. Both sides compare all of them at once, so that they have to have the same.
+func Reported() (names []string) {
+	for kind := range new(snapshot.Cluster).Lists {
+		names = append(names, KindName(kind))
+	}
+	for _, kind := range snapshot.Kinds(snapshot.ManagedSide, snapshot.Write|snapshot.InClusters) {
+		names = append(names, WrittenName(kind))
+	}
+	return names
+}
+
 // native are the types of Kubernetes' own groups, which have an encoding that is smaller and faster than JSON.
 type native interface {
 	Marshal() ([]byte, error)

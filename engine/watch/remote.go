@@ -78,18 +78,13 @@ func newRemote(seed *snapshot.Cluster, settings sessionSettings, transport http.
 		return nil, err
 	}
 	r.conn = r.link.NewConnection(config, client, seed.Name, settings.plane)
-	kinds := []string{}
 	for _, read := range append(managedReads(settings.plane, seed.Name, settings.keep), managedRead{kind: snapshot.ConfigMap, strip: stripAs(stripConfigMap)}) {
 		list := &remoteList{}
 		list.store = newStore(nil, read.strip, func() { list.changed.Store(true) })
 		list.hold = client.Hold
 		r.lists[read.kind] = list
-		kinds = append(kinds, relay.KindName(read.kind))
 	}
-	for _, kind := range mirroredKinds(snapshot.ManagedSide) {
-		kinds = append(kinds, relay.WrittenName(kind))
-	}
-	r.receiver = relay.NewReceiver(remoteStore{r}, kinds...)
+	r.receiver = relay.NewReceiver(remoteStore{r}, relay.Reported()...)
 	return r, nil
 }
 

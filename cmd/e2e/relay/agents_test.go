@@ -197,13 +197,7 @@ type fleetAgent struct {
 }
 
 func newFleetAgent(spec fleetSpec, own identity.Own, cluster *snapshot.Cluster) *fleetAgent {
-	a := &fleetAgent{spec: spec, own: own, cluster: cluster, signal: make(chan struct{}, 1), hangUp: func() {}}
-	for kind := range cluster.Lists {
-		a.kinds = append(a.kinds, relay.KindName(kind))
-	}
-	for _, kind := range snapshot.Kinds(snapshot.ManagedSide, snapshot.Write) {
-		a.kinds = append(a.kinds, relay.WrittenName(kind))
-	}
+	a := &fleetAgent{spec: spec, own: own, kinds: relay.Reported(), cluster: cluster, signal: make(chan struct{}, 1), hangUp: func() {}}
 	a.sender = relay.NewSender(a, a.kinds...)
 	for kind, list := range cluster.Lists {
 		for i := range list.Len() {

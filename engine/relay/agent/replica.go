@@ -38,14 +38,7 @@ type replica struct {
 
 func newReplica(local *watch.Local, log *slog.Logger) *replica {
 	r := &replica{local: local, log: log, signal: make(chan struct{}, 1), view: &snapshot.Cluster{}, written: map[mirror.ID]bool{}}
-	var kinds []string
-	for kind := range r.view.Lists {
-		kinds = append(kinds, relay.KindName(kind))
-	}
-	for _, kind := range snapshot.Kinds(snapshot.ManagedSide, snapshot.Write|snapshot.InClusters) {
-		kinds = append(kinds, relay.WrittenName(kind))
-	}
-	r.sender = relay.NewSender(r, kinds...)
+	r.sender = relay.NewSender(r, relay.Reported()...)
 	local.Link().Listen(r)
 	return r
 }
