@@ -63,7 +63,7 @@ func TestReleaseBefore(t *testing.T) {
 
 	w.must("cluster", "register", "cluster-2", "--relay", "--relay-server", hub, "--remote-context", "cluster-2", "--mgmt-context", "cluster-1")
 	w.stop(agent)
-	agent = w.startAgent(w.cluster("cluster-2"), "--relay-server", hub)
+	w.startAgent(w.cluster("cluster-2"), "--relay-server", hub)
 	edit("edits with both of today")
 	w.verifies()
 

@@ -288,6 +288,7 @@ func (g *Graph) HTML() string {
 <style>
 body { font-family: system-ui, sans-serif; margin: 1rem; }
 .drawing { overflow: auto; border: 1px solid #cccccc; max-height: 75vh; }
+.drawing svg { max-width: max(100%, 1000px); height: auto; }
 table { border-collapse: collapse; margin-top: 1rem; font-size: 0.9rem; }
 th, td { text-align: left; padding: 0.2rem 0.8rem; border-bottom: 1px solid #dddddd; }
 tr.failing td { color: #b91c1c; font-weight: bold; }
