@@ -49,7 +49,9 @@ error stream. Latencies are the upper ends of buckets.
 
 The numbers come from the meshctl serve that leads. It has those of the last 15
 minutes in memory, since it began to lead; what proxies counted before is not
-traffic. A pod that ends takes what it counted in its last seconds with it.
+traffic. A pod that ends takes what it counted in its last seconds with it;
+where the statistics of clusters are counted, see below, so does a
+DestinationRule that changes what proxies have for a service.
 
 They come in every 15 s through one door for each cluster, which -o wide names:
 by scrape, meshctl serve reads the proxies like kubectl port-forward, for which

@@ -21,6 +21,7 @@ type environment struct {
 	local    map[snapshot.Ref][]snapshot.Issue
 	accounts *accounts
 	shared   *sharedPods
+	captures *captures
 	// virtualDestinations are planned without the subsets and outlier detection that
 	// follow from policies.
 	virtualDestinations map[snapshot.Ref]*snapshot.VirtualDestinationPlan

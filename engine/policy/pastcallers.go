@@ -15,15 +15,20 @@ import (
 // escaping finds, for the policies of one pass, the callers whose proxies do not see what they send to services: no route of a policy
 // holds for them, and they present no identity. Nil if the proxies of all workloads see all.
 type escaping struct {
+	*captures
 	env *environment
+	// known are ports of Destinations to which connections of a kind pass proxies by.
+	known map[escapeKey]escapePort
+}
+
+// captures are the workloads whose proxies do not capture all connections.
+type captures struct {
 	// kinds are the different Captures, and kindOf says which of them a workload has.
 	kinds  []*discoveryv1.Capture
 	kindOf map[int]int
 	// index and byMesh are the workloads that have one.
 	index  map[snapshot.Ref]int
 	byMesh map[commonv1.ObjectRef][]int
-	// known are ports of Destinations to which connections of a kind pass proxies by.
-	known map[escapeKey]escapePort
 }
 
 // escapeKey is a kind of callers, and the index of a Destination.
@@ -39,24 +44,28 @@ type escapePort struct {
 	sure   bool
 }
 
-func newEscaping(r *reconciler) *escaping {
-	e := &escaping{env: r.env, kindOf: map[int]int{}, index: map[snapshot.Ref]int{}, byMesh: map[commonv1.ObjectRef][]int{}, known: map[escapeKey]escapePort{}}
-	for i, w := range r.env.inv.Workloads {
+func newCaptures(inv *inventory.Inventory) *captures {
+	c := &captures{kindOf: map[int]int{}, index: map[snapshot.Ref]int{}, byMesh: map[commonv1.ObjectRef][]int{}}
+	for i, w := range inv.Workloads {
 		k := w.Spec.Kubernetes
 		if k == nil || k.Capture == nil {
 			continue
 		}
-		kind := slices.IndexFunc(e.kinds, func(c *discoveryv1.Capture) bool { return reflect.DeepEqual(c, k.Capture) })
+		kind := slices.IndexFunc(c.kinds, func(o *discoveryv1.Capture) bool { return reflect.DeepEqual(o, k.Capture) })
 		if kind < 0 {
-			kind, e.kinds = len(e.kinds), append(e.kinds, k.Capture)
+			kind, c.kinds = len(c.kinds), append(c.kinds, k.Capture)
 		}
-		e.kindOf[i], e.index[snapshot.RefOf(snapshot.Workload, w)] = kind, i
-		e.byMesh[w.Spec.Mesh] = append(e.byMesh[w.Spec.Mesh], i)
+		c.kindOf[i], c.index[snapshot.RefOf(snapshot.Workload, w)] = kind, i
+		c.byMesh[w.Spec.Mesh] = append(c.byMesh[w.Spec.Mesh], i)
 	}
-	if len(e.kinds) == 0 {
+	return c
+}
+
+func newEscaping(r *reconciler) *escaping {
+	if len(r.env.captures.kinds) == 0 {
 		return nil
 	}
-	return e
+	return &escaping{env: r.env, captures: r.env.captures, known: map[escapeKey]escapePort{}}
 }
 
 // escapePolicy is what of a policy callers lose.

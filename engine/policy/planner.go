@@ -197,9 +197,9 @@ func (r *reconciler) updateEnvironment(in *snapshot.Input) {
 	env.topology = virtualmesh.New(env.inv, r.next.virtualMeshes, r.next.settings, r.next.scope, r.Dialects, r.next.addresses, r.next.trust, r.next.needs, previous)
 	env.accounts = newAccounts(env.inv, env.topology)
 	if sameThings {
-		env.shared = old.shared
+		env.shared, env.captures = old.shared, old.captures
 	} else {
-		env.shared = newSharedPods(env.inv, env.topology)
+		env.shared, env.captures = newSharedPods(env.inv, env.topology), newCaptures(env.inv)
 	}
 	env.defaultTLS = defaultTLS(r.next.settings)
 	env.externals = r.next.externals

@@ -48,9 +48,11 @@ func accessLogStatus(p *snapshot.AccessLogPlan, failures []snapshot.Failure) *sn
 func appliedAccessLogs(in *snapshot.Input, logs []*snapshot.AccessLogPlan) map[snapshot.Ref][]discoveryv1.AppliedAccessLogRecord {
 	out := map[snapshot.Ref][]discoveryv1.AppliedAccessLogRecord{}
 	said := map[snapshot.Ref][]discoveryv1.AppliedAccessLogRecord{}
-	if in.Logging == nil {
+	if in.Logging == nil && len(logs) > 0 {
 		for _, o := range in.Management.Workloads {
-			said[snapshot.RefOf(snapshot.Workload, o)] = o.Status.AppliedAccessLogRecords
+			if applied := o.Status.AppliedAccessLogRecords; len(applied) > 0 {
+				said[snapshot.RefOf(snapshot.Workload, o)] = applied
+			}
 		}
 	}
 	for _, p := range logs {
