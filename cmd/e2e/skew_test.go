@@ -19,7 +19,7 @@ import (
 
 // releaseBefore is the commit of the release before. There is none yet; this is the last commit that speaks version 1 of the relay's
 // protocol only, so that it lacks what a release before may lack.
-const releaseBefore = "7b7d1c70"
+const releaseBefore = "7b7d1c70020fd37896a40c71006e69ac87bc63c4"
 
 // connected matches a list of clusters in which cluster-2 is reached through its agent.
 var connected = regexp.MustCompile(`(?m)^cluster-2 +relay +connected `)
@@ -71,6 +71,7 @@ func TestReleaseBefore(t *testing.T) {
 	w.stopServe()
 	w.startServe()
 	edit("edits with a hub of the release before")
+	w.until("everything was seen", func(ctx context.Context) error { return h.behind(ctx, w.dynamic) })
 	for _, deleted := range h.gone() {
 		assert.NotContains(t, deleted, ".istio.io", "what was written for the meshes stays")
 	}
