@@ -23,7 +23,7 @@ import (
 // smaller. What makes a binary grow by megabytes is mostly one import, such as that of a client with
 // all API groups: `go tool nm -size -sort size` shows what came.
 const (
-	maxSize      = 80_000_000
+	maxSize      = 81_000_000
 	sizePlatform = "linux/amd64"
 )
 

@@ -2,7 +2,7 @@ package help
 
 import "embed"
 
-// monitoringIntro is about Prometheus and Grafana.
+// monitoringIntro is about Prometheus, Grafana and OpenTelemetry.
 const monitoringIntro = `"meshctl serve" serves metrics at port 9091, path /metrics: what it does, the
 state of clusters, policies and roots, and what requests do, as "meshctl top"
 shows it. "meshctl install --service-monitor" makes a ServiceMonitor, by which
@@ -15,6 +15,20 @@ runs Prometheus, and often into Git.
 Print one with "meshctl help monitoring NAME", and change names and thresholds:
 
   meshctl help monitoring rules.yaml | kubectl apply -f -
+
+The same metrics are sent by OTLP over HTTP, once a minute, where the
+environment of "meshctl serve" names a receiver, by the variables of
+OpenTelemetry:
+
+  OTEL_EXPORTER_OTLP_ENDPOINT      http://collector:4318, or https:
+  OTEL_EXPORTER_OTLP_HEADERS       such as authorization=Bearer%%20TOKEN
+  OTEL_EXPORTER_OTLP_CERTIFICATE   file with the CA of the receiver
+  OTEL_METRIC_EXPORT_INTERVAL      in milliseconds
+
+  kubectl set env -n gloo-mesh deployment/meshctl \
+    OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318
+
+"meshctl install" and "meshctl upgrade" leave them as they are.
 
 What requests do is counted only where serve may read proxies; "meshctl top
 --help" says what that takes. Only the instance that leads counts, so that a
@@ -32,5 +46,5 @@ var monitoringShort = map[string]string{
 }
 
 func monitoringTopic() topic {
-	return topicWithFiles("monitoring", "Prometheus and Grafana: metrics, alerts and a dashboard", monitoringIntro, monitoringFiles, monitoringShort)
+	return topicWithFiles("monitoring", "Prometheus, Grafana, OTLP: metrics, alerts and a dashboard", monitoringIntro, monitoringFiles, monitoringShort)
 }

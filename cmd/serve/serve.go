@@ -48,7 +48,9 @@ stand by.
 
 The address of --metrics-bind serves /metrics, /healthz and /readyz to everyone
 who can reach it, and /traffic: what the proxies of workloads count, where the
-account of meshctl serve may read them; see meshctl top.
+account of meshctl serve may read them; see meshctl top. What /metrics says is
+also sent by OTLP, over HTTP, to whom OTEL_EXPORTER_OTLP_ENDPOINT in the
+environment names; see "meshctl help monitoring".
 
 Agents of clusters whose API server cannot be reached dial the address of
 --relay-bind; see meshctl agent --relay-server. All instances accept them, and
@@ -74,6 +76,9 @@ const example = `  # Use the current context of the kubeconfig
 
   # Stand by on a laptop, beside an instance that uses the default addresses
   meshctl serve --context kind-mgmt --metrics-bind 127.0.0.1:9191 --debug-bind 127.0.0.1:9192 --log-level debug
+
+  # Send metrics to an OpenTelemetry collector, too
+  OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318 meshctl serve
 
   # Allow a ServiceAccount to read the latest translation, and read it
   kubectl create serviceaccount meshctl-debug -n gloo-mesh
@@ -140,6 +145,10 @@ func serveRun(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
+	export, err := exporter(ctx, opts.Version, log)
+	if err != nil {
+		return err
+	}
 	var proxies telemetry.Telemetry
 	var relay *serve.Relay
 	if opts.RelayBind != "" {
@@ -169,5 +178,6 @@ func serveRun(ctx context.Context, opts *Options) error {
 		Pages:     map[string]http.Handler{telemetry.Path: &proxies, telemetry.LogsPath: telemetry.LogsPage{Of: &proxies}},
 		Guarded:   proxies.REST(),
 		Runnables: runnables,
+		Export:    export,
 	})
 }

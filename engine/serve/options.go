@@ -2,6 +2,7 @@ package serve
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
 
@@ -57,6 +59,9 @@ type Options struct {
 	Pages map[string]http.Handler
 	// Guarded answer what is sent by POST, beside the debug endpoints, by path. Each request needs a token whose user may post to the path.
 	Guarded map[string]http.Handler
+	// Export, if set, sends metrics to somebody until its context ends, while this process leads or stands by. The identity is that of this
+	// process in the Lease, and the metrics are those that are served.
+	Export func(ctx context.Context, identity string, metrics prometheus.Gatherer)
 	// OnListen, if set, is called with the addresses of metrics and health and of the
 	// debug endpoints; nil for what is not served.
 	OnListen func(metrics, debug net.Addr)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/meshctl/meshctl/engine"
@@ -63,6 +64,15 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	door.register(collectors)
+	if o.Export != nil {
+		exporting, end := context.WithCancel(ctx)
+		var export sync.WaitGroup
+		export.Go(func() {
+			o.Export(exporting, o.identity, prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return h.metrics().Gather() }))
+		})
+		defer export.Wait()
+		defer end()
+	}
 	return lead(ctx, o, &leader, func(ctx context.Context, f *fence) error {
 		id, err := planeID(ctx, o, f)
 		if err != nil || ctx.Err() != nil {

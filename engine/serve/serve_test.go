@@ -7,10 +7,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -198,7 +201,15 @@ func TestServe(t *testing.T) {
 	clusters := world(t, 2)
 	management := configOf(t, clusters[0])
 	client := clientOf(t, clusters[0])
-	first := start(t, management, "first")
+	exported, ended := make(chan prometheus.Gatherer, 1), make(chan struct{})
+	first := start(t, management, "first", func(o *Options) {
+		o.Export = func(ctx context.Context, identity string, metrics prometheus.Gatherer) {
+			defer close(ended)
+			assert.Equal(t, "first", identity)
+			exported <- metrics
+			<-ctx.Done()
+		}
+	})
 	guarded(t, first, management)
 
 	t.Log("it becomes ready, and finds what is there")
@@ -227,6 +238,11 @@ func TestServe(t *testing.T) {
 	} {
 		assert.Contains(t, metrics, line)
 	}
+	families, err := (<-exported).Gather()
+	require.NoError(t, err)
+	for _, name := range []string{"meshctl_leader", "meshctl_apply_changes_total"} { // of the process, and of the term
+		assert.True(t, slices.ContainsFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == name }), "%s is exported", name)
+	}
 	edit(t, client)
 	assert.Contains(t, first.log.String(), `cause="TrafficPolicy gloo-mesh/reviews-shift`)
 
@@ -252,6 +268,11 @@ func TestServe(t *testing.T) {
 	took, err := first.stop()
 	require.NoError(t, err)
 	assert.Less(t, took, 2*waittest.Soon(), "Kubernetes would kill it")
+	select {
+	case <-ended:
+	default:
+		assert.Fail(t, "metrics are exported until the end")
+	}
 	until(t, "taken over", func() bool { _, text := second.get("/readyz"); return text == "ok\n" })
 	until(t, "quiet", func() bool {
 		_, body := second.inspect("/debug/snapshot?part=output")
