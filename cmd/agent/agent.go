@@ -86,7 +86,8 @@ relay-client-tls-secret is used as it is, and read again when it changes.
 While the hub wants it (meshctl telemetry enable --door push), the agent takes
 at --push-bind what proxies send by Envoy's metrics service. It has a
 certificate of istiod in --istiod-namespace, asks each proxy for one, and takes
-only numbers that the pod at the other end reports of itself.
+only numbers that the pod at the other end reports of itself. With the same
+certificate, it reads proxies that serve their numbers by mutual TLS.
 
 The address of --health-bind serves /metrics, /healthz and /readyz to everyone
 who can reach it.`

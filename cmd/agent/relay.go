@@ -33,12 +33,13 @@ func relayRun(ctx context.Context, config *rest.Config, opts *Options, log *slog
 	if !ok {
 		return false, nil
 	}
+	certificate := newMeshCertificate(client, opts)
 	agent, err := relay.New(relay.Options{
 		Cluster: keeper.Cluster, UID: uid, Plane: snapshot.Plane{Namespace: opts.PlaneNamespace, ID: keeper.Plane}, Config: config, Hub: opts.RelayServer,
 		Dial:    []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(keeper.TLS()))},
 		TLS:     keeper.TLS,
 		Version: opts.Version, Log: log, Disk: relay.ConfigMaps{Client: client, Namespace: opts.Namespace},
-		Push: pushOptions(client, opts, log),
+		Push: pushOptions(certificate, opts, log), Mesh: certificate.current,
 		Home: relay.Registered{Client: client, Namespace: opts.Namespace, Plane: keeper.Plane},
 	})
 	if err != nil {

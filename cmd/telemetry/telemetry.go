@@ -47,7 +47,11 @@ const enableLong = `Has meshctl serve take in what the proxies of a cluster coun
               proxies at the addresses of their pods, and sends what they count.
               Istio's proxies serve that at port 15090 to everybody in the
               cluster, by plain HTTP and without anything else, so that it takes
-              no right; NetworkPolicies have to let the agent in.
+              no right; NetworkPolicies have to let the agent in. A proxy whose
+              settings name ENVOY_SECURE_METRICS_PORT (Istio 1.31) is read
+              there, by mutual TLS, and in no other way. The annotation
+              traffic.sidecar.istio.io/excludeInboundPorts of its pod has to
+              name this port, too, or policies have to let the agent in.
   push        The proxies of a cluster that is reached through its agent send it
               what they count, by Envoy's metrics service: the mesh has to say
               so, and pods that run are restarted. Choose it where the agent

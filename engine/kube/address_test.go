@@ -29,12 +29,12 @@ func TestGetFromAddress(t *testing.T) {
 	}))
 	defer server.Close()
 	address := netip.MustParseAddrPort(server.Listener.Addr().String())
-	data, err := GetFromAddress(t.Context(), address, "stats?a=b", 100)
+	data, err := GetFromAddress(t.Context(), address, nil, "stats?a=b", 100)
 	require.NoError(t, err)
 	assert.Equal(t, "page", string(data))
-	_, err = GetFromAddress(t.Context(), address, "large", 100)
+	_, err = GetFromAddress(t.Context(), address, nil, "large", 100)
 	var large *TooBigError
 	assert.ErrorAs(t, err, &large)
-	_, err = GetFromAddress(t.Context(), address, "elsewhere", 100)
+	_, err = GetFromAddress(t.Context(), address, nil, "elsewhere", 100)
 	assert.ErrorContains(t, err, "it answers 302 Found")
 }

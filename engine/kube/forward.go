@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -62,10 +63,14 @@ func GetFromPod(ctx context.Context, config *rest.Config, namespace, pod string,
 }
 
 // GetFromAddress gets a page that an address serves, by HTTP: of who is there, and of nobody else, as no proxy is asked and no redirection is
-// followed. Ctx and limit are as in GetFromPod.
-func GetFromAddress(ctx context.Context, address netip.AddrPort, path string, limit int64) ([]byte, error) {
-	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/%s", address, path), nil)
+// followed. With a TLS configuration, it is got by HTTPS. Ctx and limit are as in GetFromPod.
+func GetFromAddress(ctx context.Context, address netip.AddrPort, secure *tls.Config, path string, limit int64) ([]byte, error) {
+	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true, TLSClientConfig: secure}
+	scheme := "http"
+	if secure != nil {
+		scheme = "https"
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s://%s/%s", scheme, address, path), nil)
 	if err != nil {
 		return nil, err
 	}

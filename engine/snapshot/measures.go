@@ -1,5 +1,7 @@
 package snapshot
 
+import corev1 "k8s.io/api/core/v1"
+
 // Measure is one of the numbers that proxies count about requests and connections.
 type Measure uint8
 
@@ -72,6 +74,10 @@ type ProxyStats struct {
 	// target, used or not, which tells a proxy without requests from one that counts none.
 	Port         uint32
 	Path, Unused string
+	// Secure is the port of a pod that serves the same pages by mutual TLS, as the settings of its proxy say; 0 if none does. SecureHint ends
+	// what is said of one that does not answer. Nil if proxies of this kind of mesh have no such port.
+	Secure     func(pod *corev1.Pod) uint16
+	SecureHint string
 	// Cluster is what a cluster of a proxy is for. The target is zero for what is none of the mesh's services.
 	Cluster func(name string) (ProxyTarget, CountSide)
 	// Own reads a number that only proxies of this kind of mesh have, and that takes the place of those of their clusters; nil if there

@@ -4,6 +4,7 @@ package telemetry_test
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/netip"
@@ -64,8 +65,8 @@ func BenchmarkAgent(b *testing.B) {
 		b.Run(fmt.Sprintf("scrape/proxies=%d/families=%d/used=%s", count, strings.Count(page, "# TYPE"), used.of), func(b *testing.B) {
 			at := netip.MustParseAddrPort((&proxies{Page: []byte(page)}).start(b))
 			options := telemetry.LocalOptions{Cluster: clusterOf(telemetry.MostRead), Dialects: engine.Dialects()}
-			options = options.Every(period, func(ctx context.Context, _ netip.AddrPort, path string, limit int64) ([]byte, error) {
-				return kube.GetFromAddress(ctx, at, path, limit)
+			options = options.Every(period, func(ctx context.Context, _ netip.AddrPort, _ *tls.Config, path string, limit int64) ([]byte, error) {
+				return kube.GetFromAddress(ctx, at, nil, path, limit)
 			})
 			a := newAgentSide(b, options)
 			for range count / telemetry.MostRead { // as many agents

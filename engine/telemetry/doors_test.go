@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -239,10 +240,11 @@ func TestLocal(t *testing.T) {
 		asked := map[string]int{}
 		l := NewLocal(LocalOptions{
 			Cluster: func() *snapshot.Cluster { return c }, Dialects: engine.Dialects(),
-			get: func(_ context.Context, address netip.AddrPort, path string, limit int64) ([]byte, error) {
+			get: func(_ context.Context, address netip.AddrPort, secure *tls.Config, path string, limit int64) ([]byte, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				asked[address.String()]++
+				assert.Nil(t, secure)
 				assert.True(t, strings.HasPrefix(path, "stats/prometheus?"), path)
 				assert.Equal(t, int64(maxPage), limit)
 				if address.Addr().String() == "10.0.0.2" {

@@ -12,7 +12,7 @@ import (
 const MostRead = maxProxies
 
 // Every has a Local read each proxy once in a time, and ask pods by a function.
-func (o LocalOptions) Every(every time.Duration, get func(ctx context.Context, address netip.AddrPort, path string, limit int64) ([]byte, error)) LocalOptions {
+func (o LocalOptions) Every(every time.Duration, get func(ctx context.Context, address netip.AddrPort, secure *tls.Config, path string, limit int64) ([]byte, error)) LocalOptions {
 	o.every, o.get = every, get
 	return o
 }

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -30,16 +31,19 @@ type Sent struct {
 	Detail string
 }
 
-// LocalOptions configure a Local. All are required.
+// LocalOptions configure a Local. All but Mesh are required.
 type LocalOptions struct {
 	// Cluster is the cluster as it is known now.
 	Cluster func() *snapshot.Cluster
 	// Dialects say which containers are proxies that count.
 	Dialects []*snapshot.Dialect
+	// Mesh is the certificate of this process in the mesh, by which proxies know it, with the roots of theirs as ClientCAs. It is asked for
+	// where a proxy can be read by mutual TLS. Nil if it has none: all are read without, then.
+	Mesh func(ctx context.Context) (*tls.Config, error)
 
 	// every is the time between two readings of a proxy; the default if zero. get replaces what asks pods, in tests.
 	every time.Duration
-	get   func(ctx context.Context, address netip.AddrPort, path string, limit int64) ([]byte, error)
+	get   func(ctx context.Context, address netip.AddrPort, secure *tls.Config, path string, limit int64) ([]byte, error)
 }
 
 // Local reads the proxies of the cluster that it runs in, while somebody wants it, at the addresses of their pods. Each reading waits to be
@@ -251,25 +255,29 @@ func (l *Local) forget(pods []traffic.LocalPod) {
 	}
 }
 
-// proxy reads one proxy. Whatever answers at the address of a pod is that pod.
+// proxy reads one proxy. Whatever answers at the address of a pod is that pod, and where the pod has a port for mutual TLS, it has to prove it.
 func (l *Local) proxy(ctx context.Context, pod *traffic.LocalPod) {
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
 	l.mu.Lock()
 	counts := l.counts[pod.Proxy]
 	l.mu.Unlock()
-	address := netip.AddrPortFrom(pod.Address, uint16(pod.Stats.Port))
-	reading, at, err := readPages(pod.Stats, counts, func(path string) ([]byte, error) {
-		return l.options.get(ctx, address, path, maxPage)
-	})
+	port, err := l.portOf(ctx, pod)
+	var reading *traffic.Reading
+	at := time.Now()
+	if err == nil {
+		reading, at, err = readPages(pod.Stats, counts, func(path string) ([]byte, error) {
+			return l.options.get(ctx, netip.AddrPortFrom(pod.Address, port.number), port.secure, path, maxPage)
+		})
+	}
 	out := &kept{Sent: Sent{Proxy: pod.Proxy}, at: at}
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		out.Reason, out.Detail = traffic.Failed, fmt.Sprintf("pod %s/%s: no answer within %s; a NetworkPolicy has to let the agent reach port %d", pod.Proxy.Namespace, pod.Proxy.Pod, maxTime, pod.Stats.Port)
+		out.Reason, out.Detail = traffic.Failed, fmt.Sprintf("pod %s/%s: no answer within %s; a NetworkPolicy has to let the agent reach port %d", pod.Proxy.Namespace, pod.Proxy.Pod, maxTime, port.number)
 	case err != nil:
-		out.Reason, out.Detail = traffic.ReasonOf(err), fmt.Sprintf("pod %s/%s: %s", pod.Proxy.Namespace, pod.Proxy.Pod, kube.Text(err))
+		out.Reason, out.Detail = traffic.ReasonOf(err), fmt.Sprintf("pod %s/%s: %s", pod.Proxy.Namespace, pod.Proxy.Pod, port.explain(err))
 	default:
 		out.Parts, out.size = reading.Parts(at), reading.Size()
 	}

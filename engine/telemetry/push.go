@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -208,10 +209,8 @@ func (p *Push) identify(connection *peer.Peer, address netip.Addr) (*traffic.Loc
 	if !ok {
 		return nil, fmt.Errorf("%s: a connection without TLS", address)
 	}
-	want := fmt.Sprintf("/ns/%s/sa/%s", pod.Proxy.Namespace, pod.Account)
-	has := identityOf(security.State)
-	if trust, path, _ := strings.Cut(has, "/"); trust == "" || "/"+path != want {
-		return nil, fmt.Errorf("pod %s/%s: its certificate has the identity %q, want one that ends with %s", pod.Proxy.Namespace, pod.Proxy.Pod, clip(snapshot.Clean(has)), want)
+	if err := isOf(pod, security.State.VerifiedChains); err != nil {
+		return nil, fmt.Errorf("pod %s/%s: %w", pod.Proxy.Namespace, pod.Proxy.Pod, err)
 	}
 	if pod.Stats.Node == nil {
 		return nil, fmt.Errorf("pod %s/%s: proxies of this kind of mesh do not send numbers", pod.Proxy.Namespace, pod.Proxy.Pod)
@@ -228,12 +227,22 @@ func itself(pod *traffic.LocalPod, node string) error {
 	return nil
 }
 
-// identityOf is TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT of a certificate that was verified; empty if it has no such identity, or more than one.
-func identityOf(state tls.ConnectionState) string {
-	if len(state.VerifiedChains) == 0 || len(state.VerifiedChains[0]) == 0 {
+// isOf says why a certificate, verified by these chains, is not that of a pod; nil if it is.
+func isOf(pod *traffic.LocalPod, chains [][]*x509.Certificate) error {
+	want := fmt.Sprintf("/ns/%s/sa/%s", pod.Proxy.Namespace, pod.Account)
+	has := identityOf(chains)
+	if trust, path, _ := strings.Cut(has, "/"); trust == "" || "/"+path != want {
+		return fmt.Errorf("its certificate has the identity %q, want one that ends with %s", clip(snapshot.Clean(has)), want)
+	}
+	return nil
+}
+
+// identityOf is TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT of a certificate; empty if it was not verified, or has no such identity, or more than one.
+func identityOf(chains [][]*x509.Certificate) string {
+	if len(chains) == 0 || len(chains[0]) == 0 {
 		return ""
 	}
-	uris := state.VerifiedChains[0][0].URIs
+	uris := chains[0][0].URIs
 	if len(uris) != 1 || uris[0].Scheme != "spiffe" || uris[0].User != nil {
 		return ""
 	}

@@ -19,6 +19,8 @@ type LocalPod struct {
 	// Account is the name of its ServiceAccount.
 	Account string
 	Stats   *snapshot.ProxyStats
+	// Secure is the port that serves the same by mutual TLS; 0 if none does.
+	Secure uint16
 	// Why it cannot be read there, as the end of a sentence; empty if it can.
 	Why string
 }
@@ -59,6 +61,9 @@ func localPods(c *snapshot.Cluster, dialects []*snapshot.Dialect, wanted func(ne
 				continue
 			}
 			at := LocalPod{Proxy: ProxyOf(c.Name, pod), Address: address, Account: cmp.Or(pod.Spec.ServiceAccountName, "default"), Stats: d.Proxies.Stats}
+			if d.Proxies.Stats.Secure != nil {
+				at.Secure = d.Proxies.Stats.Secure(pod)
+			}
 			switch {
 			case err != nil:
 				at.Why = "it has no address yet"

@@ -52,7 +52,7 @@ func Detector() discovery.Detector {
 		Fix:            "restart it to get the sidecar of a running control plane, with its revision; each control plane needs its own revision",
 		Reads: discovery.Reads{
 			Annotations:    annotationsRead,
-			Env:            []string{revisionEnv, skipTrustDomain, multiRoot, sharedSettings, enableCA, externalCA, debounceAfter, debounceMax, enableAmbient, multiNetwork, clusterID, alpnFilter, interceptionEnv, dnsCapture},
+			Env:            []string{revisionEnv, skipTrustDomain, multiRoot, sharedSettings, enableCA, externalCA, debounceAfter, debounceMax, enableAmbient, multiNetwork, clusterID, alpnFilter, interceptionEnv, dnsCapture, secureStatsEnv},
 			Args:           captureArgs,
 			ConfigMaps:     configMapsOf,
 			ConfigMapNames: []string{settingsName, rootsName},

@@ -3,10 +3,12 @@ package istio
 import (
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -28,6 +30,30 @@ var proxyStats = &snapshot.ProxyStats{
 	Path:    "stats/prometheus?usedonly&filter=" + url.QueryEscape(statsRead),
 	Unused:  "stats/prometheus?filter=" + url.QueryEscape(statsUnused),
 	Cluster: statsCluster, Own: ownCount, Node: statsNode, Counts: statsKept, Uncounted: uncounted,
+	Secure: secureStats, SecureHint: "AuthorizationPolicies and PeerAuthentications hold for this port, too, unless the annotation traffic.sidecar.istio.io/excludeInboundPorts of the pod names it",
+}
+
+// secureStatsEnv names the port of the listener that passes requests with a certificate of the mesh on to the one above (Istio 1.31,
+// pilot/cmd/pilot-agent/options; envoy_bootstrap.json).
+const secureStatsEnv = "ENVOY_SECURE_METRICS_PORT"
+
+// secureStats implements ProxyStats.Secure.
+func secureStats(pod *corev1.Pod) (port uint16) {
+	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range list {
+			for _, e := range list[i].Env {
+				if e.Name != secureStatsEnv || !isProxy(&list[i]) || e.ValueFrom != nil {
+					continue
+				}
+				n, err := strconv.ParseUint(e.Value, 10, 16) // the proxy takes another text for none, too
+				if err != nil {
+					n = 0
+				}
+				port = uint16(n)
+			}
+		}
+	}
+	return port
 }
 
 // statsCluster leaves out the clusters by which gateways pass connections on (outbound_.): who calls counts them.

@@ -66,6 +66,8 @@ type Options struct {
 	Disk Disk
 	// Push is how proxies send numbers by themselves; nil if they cannot.
 	Push *telemetry.PushOptions
+	// Mesh is the agent's certificate of the mesh, with which proxies are read that take one; see telemetry.LocalOptions. Nil if it has none.
+	Mesh func(ctx context.Context) (*tls.Config, error)
 	// Home is what the agent removes at the very end, when the cluster is deregistered; nil if it cannot.
 	Home Home
 	// Grace is how long the hub may have no connection until the agent keeps what stands by itself; 10 s if zero.
@@ -132,7 +134,7 @@ func New(o Options) (*Agent, error) {
 	parting := &parting{local: local, disk: o.Disk, home: o.Home, log: o.Log, begun: make(chan struct{}, 1), signal: enforcer.signal}
 	readings := telemetry.NewLocal(telemetry.LocalOptions{
 		Cluster:  func() *snapshot.Cluster { c, _ := local.Cluster(); return c },
-		Dialects: engine.Dialects(),
+		Dialects: engine.Dialects(), Mesh: o.Mesh,
 	})
 	return &Agent{
 		options: o, incarnation: rand.Text(), local: local, replica: reported, exchanger: exchanger, enforcer: enforcer, parting: parting, readings: readings,
