@@ -95,6 +95,7 @@ func TestTrafficPushed(t *testing.T) {
 	shard.Only(t, shard.Wire)
 	t.Parallel()
 	wireOn(t, startEnvironment(t, demo.Options{Relay: true}), []wireCase{
+		{"a proxy is read by mutual TLS", readSecurely},
 		{"proxies are told to send", pushes},
 		{"requests are counted", countedPushed},
 		{"the agent ends", agentEnds},
