@@ -27,7 +27,9 @@ const (
 
 // fromAgent is what is known of the readings of one agent.
 type fromAgent struct {
-	// incarnation is that of the agent which said so.
+	// heard is when it said something of a proxy last.
+	heard map[traffic.Proxy]time.Time
+	// incarnation is that of the agent which said how much was lost.
 	incarnation string
 	said        Lost
 	// lost and rejected are how many readings were since this process leads, and refused how many connections and streams.
@@ -95,7 +97,7 @@ func (t *Telemetry) Lost(cluster, incarnation string, lost Lost) {
 func (t *term) agent(cluster string) *fromAgent {
 	a := t.agents[cluster]
 	if a == nil {
-		a = &fromAgent{}
+		a = &fromAgent{heard: map[traffic.Proxy]time.Time{}}
 		t.agents[cluster] = a
 	}
 	return a
@@ -109,9 +111,10 @@ func (t *term) take(now time.Time, s *Sent) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	pod := t.pods[s.Proxy]
+	pod, agent := t.pods[s.Proxy], t.agent(s.Proxy.Cluster)
+	last, heard := agent.heard[s.Proxy]
 	reject := func(why string) {
-		t.agent(s.Proxy.Cluster).rejected++
+		agent.rejected++
 		t.lost.WithLabelValues(s.Proxy.Cluster, why).Inc()
 	}
 	switch {
@@ -119,9 +122,9 @@ func (t *term) take(now time.Time, s *Sent) {
 		reject(lostUnknown)
 	case s.Age < 0 || s.Age > oldest:
 		reject(lostLate)
-	case now.Sub(t.heard[s.Proxy]) < soonest:
+	case now.Sub(last) < soonest:
 		reject(lostTooOften)
-	case t.heard[s.Proxy].IsZero() && t.heardOf(s.Proxy.Cluster) >= maxProxies:
+	case !heard && len(agent.heard) >= maxProxies:
 		reject(lostTooMany)
 		t.noteFailed(pod, traffic.TooMany, fmt.Sprintf("%d are read", maxProxies))
 	case err != nil:
@@ -132,22 +135,12 @@ func (t *term) take(now time.Time, s *Sent) {
 		if s.Reason == traffic.TooMany || s.Reason == traffic.Altered {
 			reason = s.Reason
 		}
-		t.heard[s.Proxy] = now
+		agent.heard[s.Proxy] = now
 		t.noteFailed(pod, reason, clip(s.Detail))
 	default:
-		t.heard[s.Proxy] = now
+		agent.heard[s.Proxy] = now
 		t.note(pod, now.Add(-s.Age), now, reading)
 	}
-}
-
-// heardOf is of how many proxies of a cluster its agent has said something.
-func (t *term) heardOf(cluster string) (n int) {
-	for proxy := range t.heard {
-		if proxy.Cluster == cluster {
-			n++
-		}
-	}
-	return n
 }
 
 // awaited notes which proxies of a cluster its agent says nothing of.
@@ -159,7 +152,7 @@ func (t *term) awaited(now time.Time, pods []*traffic.Pod) {
 		if pod.Door == traffic.Push { // the agent says itself of which it hears nothing
 			late, begins = late+silent, begins+silent
 		}
-		if now.Sub(t.heard[pod.Proxy]) > late && now.Sub(t.changed[pod.Proxy.Cluster]) > begins {
+		if now.Sub(t.agent(pod.Proxy.Cluster).heard[pod.Proxy]) > late && now.Sub(t.changed[pod.Proxy.Cluster]) > begins {
 			t.noteFailed(pod, traffic.Relayed, "it is away, cannot read its own cluster, or is of an earlier version; see: meshctl cluster list")
 		}
 	}

@@ -138,9 +138,9 @@ func TestAgents(t *testing.T) {
 		term := of.current.Load()
 		term.mu.Lock()
 		for i := range maxProxies {
-			term.heard[traffic.Proxy{Cluster: west, Pod: fmt.Sprint("other-", i)}] = time.Now()
+			term.agent(west).heard[traffic.Proxy{Cluster: west, Pod: fmt.Sprint("other-", i)}] = time.Now()
 		}
-		delete(term.heard, pods[1].Proxy)
+		delete(term.agent(west).heard, pods[1].Proxy)
 		term.mu.Unlock()
 		of.Take(west, f.said(t, pods[1], 2000))
 		assert.InDelta(t, 1, lost(t, registry)[lostTooMany], 0)

@@ -22,9 +22,11 @@ import (
 const (
 	// maxPage is the largest page of a proxy, in bytes.
 	maxPage = 10 << 20
-	// maxProxies is how many proxies of one cluster are read, and atOnce how many of them at a time.
-	maxProxies = 500
-	atOnce     = 8
+	// maxProxies is how many proxies of one cluster are read, and maxForwarded how many by way of its API server, which costs that more than
+	// an agent is cost; atOnce is how many at a time.
+	maxProxies   = 1000
+	maxForwarded = 500
+	atOnce       = 8
 	// maxTime is how long one proxy may take, and askAgain how long an answer about rights counts.
 	maxTime  = 5 * time.Second
 	askAgain = time.Minute
@@ -59,7 +61,7 @@ func newTerm(o Options, now time.Time) *term {
 		logs:    newLogbook(now, o.Logging),
 		Options: o, book: traffic.NewBook(now), ring: traffic.NewRing(now, traffic.MaxEdges),
 		status: map[traffic.Proxy]traffic.Status{}, rights: map[string]right{}, entrances: map[string]traffic.Entrance{}, changed: map[string]time.Time{},
-		pods: map[traffic.Proxy]*traffic.Pod{}, heard: map[traffic.Proxy]time.Time{}, agents: map[string]*fromAgent{},
+		pods: map[traffic.Proxy]*traffic.Pod{}, agents: map[string]*fromAgent{},
 		answers: map[string]string{},
 	}
 }
@@ -146,10 +148,8 @@ func (t *term) begin(now time.Time, state *snapshot.State, entrances map[string]
 			delete(t.status, proxy)
 		}
 	}
-	for proxy := range t.heard {
-		if t.pods[proxy] == nil {
-			delete(t.heard, proxy)
-		}
+	for _, agent := range t.agents {
+		maps.DeleteFunc(agent.heard, func(p traffic.Proxy, _ time.Time) bool { return t.pods[p] == nil })
 	}
 	for _, c := range state.Input.Clusters {
 		// What could not be read is not taken for gone.
@@ -192,8 +192,8 @@ func (t *term) cluster(ctx context.Context, name string, config *rest.Config, po
 	var group sync.WaitGroup
 	defer group.Wait()
 	for i, pod := range pods {
-		if i >= maxProxies {
-			t.failed(pod, traffic.TooMany, fmt.Sprintf("%d of %d are read", maxProxies, len(pods)))
+		if i >= maxForwarded {
+			t.failed(pod, traffic.TooMany, fmt.Sprintf("%d of %d are read", maxForwarded, len(pods)))
 			continue
 		}
 		group.Go(func() {

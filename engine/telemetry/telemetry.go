@@ -82,8 +82,7 @@ type term struct {
 	pods map[traffic.Proxy]*traffic.Pod
 	// versions has since when policies are in force as they are.
 	versions traffic.Versions
-	// heard is when an agent said something of a proxy last; agents are what is known of the agents.
-	heard  map[traffic.Proxy]time.Time
+	// agents are what is known of the agents, by their clusters.
 	agents map[string]*fromAgent
 	// answers are what is said of the Prometheus of a cluster.
 	answers map[string]string
