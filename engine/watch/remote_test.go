@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/engine/api/scheme"
+	"github.com/meshctl/meshctl/engine/relay"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -23,6 +26,24 @@ import (
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestARemoteHasAllThatIsReported: a kind that an agent reports and that has no list here, or the other way round, would be lost.
+func TestARemoteHasAllThatIsReported(t *testing.T) {
+	t.Parallel()
+	r, err := newRemote(&snapshot.Cluster{Name: "west"}, sessionSettings{scheme: scheme.New(), plane: snapshot.Plane{Namespace: "gloo-mesh"}},
+		roundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("nobody answers") }), slog.New(slog.DiscardHandler), func() {})
+	require.NoError(t, err)
+	var reported []snapshot.Kind
+	for _, name := range relay.Reported() {
+		if _, written := relay.WrittenNamed(name); written { // these are in the mirror
+			continue
+		}
+		kind, known := relay.KindNamed(name)
+		require.True(t, known, name)
+		reported = append(reported, kind)
+	}
+	assert.ElementsMatch(t, reported, slices.Collect(maps.Keys(r.lists)))
+}
 
 // TestWhyAnAgentIsAwayIsSaidUntilItIsBack: probes fail while there is no agent, and the answer to one from before may come late. Neither
 // hides why the agent is away, nor says that the cluster can be written to.

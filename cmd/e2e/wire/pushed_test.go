@@ -368,6 +368,18 @@ spec:
   - statusCodeMatcher: {value: 500, comparator: GE}
 `
 
+// logged are the numbers of entries that meshctl accesslogs shows, by what is made of each.
+func (s *seen) logged(t *testing.T, of func(*accesslog.Entry) string) (map[string]int, *accesslog.Report) {
+	t.Helper()
+	var report accesslog.Report
+	require.NoError(t, json.Unmarshal(s.meshctl(t, "accesslogs", "--server", s.url, "-o", "json", "--limit", "1000"), &report))
+	out := map[string]int{}
+	for i := range report.Entries {
+		out[of(&report.Entries[i])]++
+	}
+	return out, &report
+}
+
 // loggedPushed: of what is sent, meshctl shows the requests that a record wants, and no others.
 func loggedPushed(t *testing.T, e *environment) {
 	t.Helper()
@@ -375,13 +387,7 @@ func loggedPushed(t *testing.T, e *environment) {
 	e.during(t, record)
 	reviews := e.pod(t, "cluster-2", "reviews-v1")
 	logged := func() (map[string]int, *accesslog.Report) {
-		var report accesslog.Report
-		require.NoError(t, json.Unmarshal(e.meshctl(t, "accesslogs", "--server", s.url, "-o", "json"), &report))
-		paths := map[string]int{}
-		for i := range report.Entries {
-			paths[report.Entries[i].HTTP.Request.Path]++
-		}
-		return paths, &report
+		return s.logged(t, func(entry *accesslog.Entry) string { return entry.HTTP.Request.Path })
 	}
 	waittest.NoError(t, "a request is logged", func() error {
 		if _, err := e.send(t.Context(), reviews, app.Call{URL: "http://ratings:9080/first", Count: 1, Headers: fails(500, 1000)}); err != nil {

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -64,15 +63,10 @@ func recordsSelect(t *testing.T, e *environment) {
 		require.NoError(t, err)
 		require.Equal(t, count, all.total())
 	}
-	// logged are the numbers of entries by their path and records.
 	logged := func() (map[string]int, *accesslog.Report) {
-		var report accesslog.Report
-		require.NoError(t, json.Unmarshal(e.meshctl(t, "accesslogs", "--server", s.url, "-o", "json", "--limit", "1000"), &report))
-		of := map[string]int{}
-		for i := range report.Entries {
-			of[report.Entries[i].HTTP.Request.Path+" "+strings.Join(report.Entries[i].Records, " ")]++
-		}
-		return of, &report
+		return s.logged(t, func(entry *accesslog.Entry) string {
+			return entry.HTTP.Request.Path + " " + strings.Join(entry.Records, " ")
+		})
 	}
 	wantedBy := func(r sentOne) string {
 		var names []string
