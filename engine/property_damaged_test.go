@@ -94,7 +94,7 @@ func explained(t *testing.T, state *snapshot.State, what string, generated bool)
 		}
 	}()
 	index := explain.New(state)
-	tables := []explain.Table{index.Fleet(nil), index.Policies(), index.Problems(time.Time{})}
+	tables := []explain.Table{index.Tables(nil).Fleet(), index.Tables(nil).Policies(), index.Tables(nil).Problems(time.Time{})}
 	for _, kind := range explain.Kinds() {
 		tables = append(tables, index.List(kind))
 	}

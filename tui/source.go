@@ -93,12 +93,13 @@ func prepared(update *Update, before map[pageID]*grid) updateMsg {
 func prepare(update *Update, before map[pageID]*grid) map[pageID]*grid {
 	tables := map[pageID]*grid{}
 	if x := update.Index; x != nil {
-		tables[pageFleet] = newGrid(x.Fleet(update.Facts))
-		tables[pageDestinations] = newGrid(x.Destinations())
-		tables[pageWorkloads] = newGrid(x.Workloads())
-		tables[pageVirtualMeshes] = newGrid(x.VirtualMeshes())
-		tables[pagePolicies] = newGrid(x.Policies())
-		tables[pageProblems] = newGrid(x.Problems(update.At))
+		all := x.Tables(update.Facts)
+		tables[pageFleet] = newGrid(all.Fleet())
+		tables[pageDestinations] = newGrid(all.Destinations())
+		tables[pageWorkloads] = newGrid(all.Workloads())
+		tables[pageVirtualMeshes] = newGrid(all.VirtualMeshes())
+		tables[pagePolicies] = newGrid(all.Policies())
+		tables[pageProblems] = newGrid(all.Problems(update.At))
 		tables[pageEdges] = newGrid(explain.Edges(x))
 	}
 	if update.Checkup != nil {

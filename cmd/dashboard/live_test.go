@@ -59,18 +59,18 @@ func TestLive(t *testing.T) {
 			}
 			// What is known of clusters that cannot be read stays on the screen.
 			await(t, source, func(n *tui.Update) bool {
-				return n.Index != nil && len(n.Index.Destinations().Rows) == 8 && len(n.Index.Fleet(n.Facts).Rows) == 2
+				return n.Index != nil && len(n.Index.Tables(nil).Destinations().Rows) == 8 && len(n.Index.Tables(n.Facts).Fleet().Rows) == 2
 			})
 			policy := strings.ReplaceAll(name, " ", "-")
 			sandboxtest.Apply(t, config, []byte("apiVersion: networking.mesh.gloo.solo.io/v1\nkind: TrafficPolicy\nmetadata: {name: "+policy+", namespace: gloo-mesh}\nspec: {policy: {requestTimeout: 1s}}\n"))
 			applied := time.Now()
 			latest := await(t, source, func(n *tui.Update) bool {
-				return n.Index != nil && slices.ContainsFunc(n.Index.Policies().Rows, func(r explain.Row) bool { return r.Ref.Name == policy })
+				return n.Index != nil && slices.ContainsFunc(n.Index.Tables(nil).Policies().Rows, func(r explain.Row) bool { return r.Ref.Name == policy })
 			})
 			t.Logf("seen after %s", time.Since(applied))
 			// Nobody serves here, so nobody takes it up.
-			at := slices.IndexFunc(latest.Index.Policies().Rows, func(r explain.Row) bool { return r.Ref.Name == policy })
-			assert.Contains(t, latest.Index.Policies().Rows[at].Cells, "PENDING")
+			at := slices.IndexFunc(latest.Index.Tables(nil).Policies().Rows, func(r explain.Row) bool { return r.Ref.Name == policy })
+			assert.Contains(t, latest.Index.Tables(nil).Policies().Rows[at].Cells, "PENDING")
 			assert.Contains(t, latest.Facts, "cluster-1")
 			assert.False(t, latest.Facts["cluster-1"].BehindSince.IsZero(), "it concerns the cluster, which so lags behind")
 		})

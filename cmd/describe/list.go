@@ -37,7 +37,7 @@ func list(opts *Options, index *explain.Index) error {
 func (o *Options) table(index *explain.Index) (explain.Table, error) {
 	table := index.List(o.Kind)
 	if o.Kind == snapshot.NoKind {
-		table = index.Policies()
+		table = index.Tables(nil).Policies()
 	}
 	l := &o.List
 	table.Rows = slices.DeleteFunc(table.Rows, func(r explain.Row) bool {

@@ -54,7 +54,7 @@ func problemsRun(ctx context.Context, opts *Options) error {
 	sayNotRead(opts, index)
 	return opts.Output.Print(opts.Streams.Out, problems, func(out io.Writer) error {
 		if len(problems) == 0 {
-			_, err := fmt.Fprintln(opts.Streams.Err, cmdutil.Clean(index.Problems(opts.Now()).Empty))
+			_, err := fmt.Fprintln(opts.Streams.Err, cmdutil.Clean(index.Tables(nil).Problems(opts.Now()).Empty))
 			return err
 		}
 		issues := make([]snapshot.Issue, len(problems))

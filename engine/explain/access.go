@@ -118,7 +118,7 @@ type Rule struct {
 	PodPorts []uint32 `json:"podPorts,omitempty"`
 }
 
-func (x *Index) accessTo(d *snapshot.DestinationPlan) Access {
+func (x describer) accessTo(d *snapshot.DestinationPlan) Access {
 	open := d.Open()
 	a := Access{Default: Allow, Rules: []Rule{}, Gateway: open == snapshot.OpenAsGateway, Permissive: open == snapshot.OpenByMesh}
 	for _, o := range x.outside.access(d) {

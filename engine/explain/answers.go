@@ -17,30 +17,30 @@ type Answer struct {
 	Callers string `json:"callers"`
 }
 
-func (x *Index) answer(d *snapshot.DestinationPlan, access *Access) Answer {
-	return Answer{Requests: requestsAnswer(x, d), Callers: x.callersAnswer(access)}
+func (x describer) answer(d *snapshot.DestinationPlan, access *Access) Answer {
+	return Answer{Requests: requestsAnswer(x.Index, d), Callers: x.callersAnswer(access)}
 }
 
 // requestsAnswer says where requests go, by what users wrote if that is for all callers of the mesh.
 func requestsAnswer(x *Index, d *snapshot.DestinationPlan) string {
 	if d.Mesh == nil {
-		return x.requestsText(d)
+		return describing(x).requestsText(d)
 	}
 	if all := usedByAll(handTables(x, d.Mesh, d)); all != nil {
 		by := " (" + all.By.String() + ", which users wrote)"
 		if len(all.planned) == 0 || len(all.planned) < len(all.Routes) {
 			return "as " + all.By.String() + " has it, which users wrote: see below"
 		}
-		return x.routesText(all.planned) + by
+		return describing(x).routesText(all.planned) + by
 	}
-	return x.requestsText(d) + x.outside.alsoRouted(d)
+	return describing(x).requestsText(d) + x.outside.alsoRouted(d)
 }
 
 // maxRules bounds the rules that an answer spells out.
 const maxRules = 2
 
 // requestsText says where requests go: "75% to reviews in cluster-1 (version-v1), ...".
-func (x *Index) requestsText(d *snapshot.DestinationPlan) string {
+func (x describer) requestsText(d *snapshot.DestinationPlan) string {
 	texts := map[string]bool{}
 	own := ""
 	for _, v := range x.unwritten.viewsOf(d) {
@@ -63,7 +63,7 @@ func (x *Index) requestsText(d *snapshot.DestinationPlan) string {
 	return own
 }
 
-func (x *Index) routesText(routes []*snapshot.Route) string {
+func (x describer) routesText(routes []*snapshot.Route) string {
 	var parts []string
 	for i, r := range routes {
 		if i == maxRules {
@@ -85,7 +85,7 @@ func (x *Index) routesText(routes []*snapshot.Route) string {
 }
 
 // shortTargets is where a route sends requests, by the names of the services.
-func (x *Index) shortTargets(r *snapshot.Route) string {
+func (x describer) shortTargets(r *snapshot.Route) string {
 	route := x.route(r)
 	if len(route.Targets) == 0 {
 		return "to its own pods"
@@ -106,7 +106,7 @@ func (x *Index) shortTargets(r *snapshot.Route) string {
 }
 
 // callersAnswer says who may call: "productpage-v1 only; 12 refused".
-func (x *Index) callersAnswer(a *Access) string {
+func (x describer) callersAnswer(a *Access) string {
 	if a.unknown {
 		return "not known: " + a.Ambient
 	}
@@ -133,7 +133,7 @@ func (x *Index) callersAnswer(a *Access) string {
 }
 
 // callerName is a workload's name where one cluster runs it, and else with its cluster.
-func (x *Index) callerName(ref snapshot.Ref) string {
+func (x describer) callerName(ref snapshot.Ref) string {
 	if o := x.workloads[ref]; o != nil && o.Spec.Kubernetes != nil {
 		c := o.Spec.Kubernetes.Controller
 		if len(x.state.Input.Clusters) > 1 {
@@ -146,7 +146,7 @@ func (x *Index) callerName(ref snapshot.Ref) string {
 
 // valuesWon lists, for each TrafficPolicy on a Destination, what it does there: "timeout 1s",
 // "75% to reviews in cluster-1 (version-v1), ...". Each is said once, in the order of routes.
-func (x *Index) valuesWon(d *snapshot.DestinationPlan) map[snapshot.Ref][]string {
+func (x describer) valuesWon(d *snapshot.DestinationPlan) map[snapshot.Ref][]string {
 	won := map[snapshot.Ref][]string{}
 	add := func(o snapshot.Origin, match, text string) {
 		if match != anyRequest {

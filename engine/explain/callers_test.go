@@ -27,7 +27,7 @@ func TestPoliciesOfManyWorkloads(t *testing.T) {
 	require.NotZero(t, counted, "a policy selects more than it names")
 	index := explain.New(state)
 	total := 0
-	for _, row := range index.Workloads().Rows {
+	for _, row := range index.Tables(nil).Workloads().Rows {
 		item := row.Item.(*explain.WorkloadItem)
 		answer := index.Describe(item.Ref).(*explain.Workload)
 		assert.Len(t, answer.Policies, item.Policies, item.Ref.Name)

@@ -6,8 +6,8 @@ import (
 )
 
 // routesOf are the routes that requests of a workload to a Destination may take: those of what users wrote, if they are used.
-func (x *Index) routesOf(o *discoveryv1.Workload, mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) []Route {
-	q := query{Index: x, mesh: mesh, called: d.Ref, workload: o}
+func (x describer) routesOf(o *discoveryv1.Workload, mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan) []Route {
+	q := query{Index: x.Index, mesh: mesh, called: d.Ref, workload: o}
 	if port := q.choosePort(d); port != nil && x.outside.byHand[mesh] != nil {
 		of := q.hostQuery(d)
 		of.Traffic = trafficOf(d.Mesh.Dialect, port)

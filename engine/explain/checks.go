@@ -308,7 +308,7 @@ func (k *checks) credential(c *CheckCategory, id func(string) string, found *Che
 
 func (k *checks) meshes() CheckCategory {
 	c := CheckCategory{Title: "Meshes"}
-	for _, m := range k.index.meshItems(nil) {
+	for _, m := range k.index.Tables(nil).meshItems() {
 		if m.Type == "" {
 			continue // a cluster without one
 		}
@@ -411,7 +411,7 @@ func (k *checks) drift() CheckCategory {
 		return i.Code == snapshot.Drifted && i.Severity == snapshot.Error
 	})
 	drifting := len(c.Checks) > before
-	for _, name := range k.index.unobservedNames() {
+	for _, name := range k.unobserved() {
 		id, what := "written/"+name, "cluster "+name+" has the objects that meshctl wrote"
 		switch {
 		case k.away[name] != "":
@@ -427,10 +427,11 @@ func (k *checks) drift() CheckCategory {
 	return c
 }
 
-func (x *Index) unobservedNames() []string {
+// unobserved are the clusters of which it is not known what is in force.
+func (k *checks) unobserved() []string {
 	var names []string
-	for _, name := range x.state.Output.Clusters {
-		if x.unobserved[name] != "" {
+	for _, name := range k.index.state.Output.Clusters {
+		if k.index.unobserved[name] != "" {
 			names = append(names, name)
 		}
 	}

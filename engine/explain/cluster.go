@@ -43,7 +43,7 @@ func (x *Index) registration(cluster string) *multiclusterv1alpha1.KubernetesClu
 	return o
 }
 
-func (x *Index) clusterRefs() []snapshot.Ref {
+func (x Tables) clusterRefs() []snapshot.Ref {
 	refs := make([]snapshot.Ref, 0, len(x.state.Input.Clusters))
 	for _, c := range x.state.Input.Clusters {
 		refs = append(refs, x.clusterRef(c.Name))
@@ -67,17 +67,17 @@ func (x *Index) issuesByCluster() map[string][]snapshot.Issue {
 	return out
 }
 
-func (x *Index) cluster(c *snapshot.Cluster) *Cluster {
+func (x describer) cluster(c *snapshot.Cluster) *Cluster {
 	name := c.Name
 	out := &Cluster{
 		Name: name, Domain: c.DomainOrDefault(), Meshes: []snapshot.Ref{},
 		Issues: append([]snapshot.Issue{}, x.issuesByCluster()[name]...),
 	}
 	out.Health, out.Reason = x.health(name)
-	if o := outageOf(x, name); o != nil {
+	if o := outageOf(x.Index, name); o != nil {
 		out.Cause, out.Next = o.Cause, o.Hint()
 	}
-	out.Connection = connectionIn(x, name)
+	out.Connection = connectionIn(x.Index, name)
 	for _, m := range x.state.Plan.Meshes {
 		if m.Cluster == name {
 			out.Meshes = append(out.Meshes, m.Ref)

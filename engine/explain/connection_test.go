@@ -56,7 +56,7 @@ func TestOnlyByAgent(t *testing.T) {
 	assert.Equal(t, "cluster-2 was not read: it is reached via relay, and its agent speaks to meshctl serve only; what that has stored is used, without what users wrote there", x.NotRead("cluster-2"))
 	assert.Empty(t, x.NotRead("cluster-1"))
 
-	table := x.Clusters(nil)
+	table := x.Tables(nil).Clusters()
 	titles := make([]string, 0, len(table.Columns))
 	for _, c := range table.Columns {
 		titles = append(titles, c.Title)
@@ -76,7 +76,7 @@ func TestOnlyByAgent(t *testing.T) {
 	assert.Contains(t, codes(x.Issues()), snapshot.ClusterFrozen)
 
 	t.Log("all are dialled")
-	for _, c := range explain.NewLive(engine.Translate(load(t, "bookinfo"))).Clusters(nil).Columns {
+	for _, c := range explain.NewLive(engine.Translate(load(t, "bookinfo"))).Tables(nil).Clusters().Columns {
 		assert.NotEqual(t, "VIA", c.Title)
 	}
 }

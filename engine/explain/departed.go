@@ -37,9 +37,7 @@ func (x storedReader) findDeparted() {
 		}
 	}
 	for _, ref := range sortedRefs(x.departed) {
-		x.issues[ref] = append(x.issues[ref], snapshot.Issue{
-			Code: snapshot.StatusDiffers, Severity: snapshot.Warning, Ref: ref, Message: x.departed[ref], Hint: departedHint,
-		})
+		x.issues.add(snapshot.Issue{Code: snapshot.StatusDiffers, Severity: snapshot.Warning, Ref: ref, Message: x.departed[ref], Hint: departedHint}, ref)
 	}
 }
 

@@ -50,7 +50,7 @@ type EgressHost struct {
 }
 
 // egress is the limit on the hosts of a workload's proxies; nil if there is none.
-func (x *Index) egress(workload snapshot.Ref) *Egress {
+func (x describer) egress(workload snapshot.Ref) *Egress {
 	s := x.sidecars[workload]
 	if s == nil {
 		return nil
@@ -99,10 +99,10 @@ func (e *Egress) section() Section {
 
 // hostsByDependency are, for each ServiceDependency, the hosts that proxies know
 // of because of it.
-func (x *Index) hostsByDependency() map[snapshot.Ref]map[string]bool {
+func hostsByDependency(plan *snapshot.Plan) map[snapshot.Ref]map[string]bool {
 	out := map[snapshot.Ref]map[string]bool{}
 	seen := map[*snapshot.Egress]bool{}
-	for _, s := range x.state.Plan.Sidecars {
+	for _, s := range plan.Sidecars {
 		if seen[s.Egress] {
 			continue
 		}
@@ -122,8 +122,8 @@ func (x *Index) hostsByDependency() map[snapshot.Ref]map[string]bool {
 	return out
 }
 
-func (x *Index) dependency(p *snapshot.DependencyPlan) *ServiceDependency {
-	out := &ServiceDependency{Ref: p.Ref, State: string(x.stateOf(p.Ref)), InForce: x.inForceOf(p.Ref), Everything: len(p.Dependency.Spec.DestinationSelectors) == 0, Workloads: []DependentWorkload{}, Hosts: []string{}, Issues: x.issuesOf(p.Ref)}
+func (x describer) dependency(p *snapshot.DependencyPlan) *ServiceDependency {
+	out := &ServiceDependency{Ref: p.Ref, State: string(x.stateOf(p.Ref)), InForce: x.inForceOf(p.Ref), Everything: len(p.Dependency.Spec.DestinationSelectors) == 0, Workloads: []DependentWorkload{}, Hosts: []string{}, Issues: x.issues.of(p.Ref)}
 	of := map[snapshot.Ref]*snapshot.SidecarPlan{}
 	for _, s := range x.state.Plan.Sidecars {
 		if slices.Contains(s.Egress.Dependencies, p.Ref) {
@@ -132,7 +132,7 @@ func (x *Index) dependency(p *snapshot.DependencyPlan) *ServiceDependency {
 			}
 		}
 	}
-	out.Hosts = append(out.Hosts, slices.Sorted(maps.Keys(x.hostsByDependency()[p.Ref]))...)
+	out.Hosts = append(out.Hosts, slices.Sorted(maps.Keys(hostsByDependency(x.state.Plan)[p.Ref]))...)
 	for i := range p.Verdicts {
 		workload := DependentWorkload{Ref: p.Verdicts[i].Destination}
 		if s := of[workload.Ref]; s != nil {

@@ -97,16 +97,16 @@ type AppliedPolicy struct {
 	Issues []snapshot.Issue `json:"issues,omitempty"`
 }
 
-func (x *Index) destination(d *snapshot.DestinationPlan) *Destination {
+func (x describer) destination(d *snapshot.DestinationPlan) *Destination {
 	out := &Destination{
-		Ref: d.Ref, InForce: x.inForceOf(d.Ref), Host: d.LocalFQDN, Ports: []Port{}, Traffic: x.trafficOn(d), Views: viewsOf(x, d),
-		Access: x.accessTo(d), Audit: destinationAudit(x, d), Endpoints: x.endpoints(d), Seen: seenDestination(x, d.Ref), Issues: x.issuesOf(d.Ref),
+		Ref: d.Ref, InForce: x.inForceOf(d.Ref), Host: d.LocalFQDN, Ports: []Port{}, Traffic: x.trafficOn(d), Views: viewsOf(x.Index, d),
+		Access: x.accessTo(d), Audit: destinationAudit(x.Index, d), Endpoints: x.endpoints(d), Seen: seenDestination(x.Index, d.Ref), Issues: x.issues.of(d.Ref),
 	}
 	if d.Mesh != nil {
 		out.Mesh = &d.Mesh.Ref
 		out.Failovers = x.failovers(d.Mesh, &d.Ref)
-		out.NotEvaluated = unevaluatedAt(x, d)
-		if text := ambientCallers(x, d.Mesh); text != "" {
+		out.NotEvaluated = unevaluatedAt(x.Index, d)
+		if text := ambientCallers(x.Index, d.Mesh); text != "" {
 			out.NotEvaluated = append(out.NotEvaluated, text)
 		}
 	}
@@ -135,7 +135,7 @@ func (x *Index) destination(d *snapshot.DestinationPlan) *Destination {
 }
 
 // trafficOn lists the TrafficPolicies that select a Destination.
-func (x *Index) trafficOn(d *snapshot.DestinationPlan) []AppliedPolicy {
+func (x describer) trafficOn(d *snapshot.DestinationPlan) []AppliedPolicy {
 	won := fieldsWon(d, x.unwritten.viewsOf(d))
 	inForce := map[snapshot.Ref]snapshot.AppliedTraffic{}
 	for _, applied := range d.Traffic {

@@ -10,11 +10,11 @@
 //	                 from those that follow now; statusfacts.go compares them
 //	pending.go       objects of which the server has not processed the latest version
 //	inforce.go       what serves, and how what clusters have differs from what follows
-//	issues.go        the issues of an object; problems.go lists those of all objects,
+//	issues.go        the issues by their objects (issueBook); problems.go lists those of all objects,
 //	                 and issuegroups.go puts those of one object together; tally.go counts them
 //	generated.go     the YAML of an object, and what was generated from it
 //
-// A Description is all about one object, as JSON and as a Page of Sections (page.go):
+// A Description is all about one object, as JSON and as a Page of Sections (page.go). A describer (describer.go) makes it:
 //
 //	cluster.go, mesh.go, virtualmesh.go
 //	destination.go   with its routes and settings (view.go), its pods (endpoints.go)
@@ -26,7 +26,7 @@
 //	trust.go         whom the members of a VirtualMesh trust; trustpage.go is it as text,
 //	                 and trustissues.go what is wrong with it
 //
-// A Table lists the objects of a kind (table.go): list_*.go has one file for each.
+// A Table lists the objects of a kind (table.go). Tables (tables.go) makes it: list_*.go has one file for each.
 // changes.go is the table of what a server wrote.
 //
 // Other questions:

@@ -327,7 +327,7 @@ func asked(d *snapshot.DestinationPlan) (text string, limited bool) {
 // with outlier detection (istio.io: locality load balancing).
 func (e *effects) locality(ref snapshot.Ref, was, is *snapshot.DestinationPlan) {
 	places := map[string]bool{}
-	for _, endpoint := range e.after.endpoints(is) {
+	for _, endpoint := range describing(e.after).endpoints(is) {
 		places[endpoint.Zone] = true
 	}
 	if len(places) < 2 {

@@ -10,7 +10,7 @@ import (
 
 // hosts compares what ServiceDependencies let the proxies of workloads know.
 func (e *effects) hosts() {
-	before, after := e.before.knownHosts(), e.after.knownHosts()
+	before, after := knownHosts(e.before.state.Plan), knownHosts(e.after.state.Plan)
 	for _, ref := range sortedRefs(union(before, after)) {
 		was, is := before[ref], after[ref]
 		if was == is {
@@ -27,9 +27,9 @@ func (e *effects) hosts() {
 }
 
 // knownHosts counts the hosts that the proxies of a workload know; 0 and none mean all.
-func (x *Index) knownHosts() map[snapshot.Ref]int {
+func knownHosts(plan *snapshot.Plan) map[snapshot.Ref]int {
 	out := map[snapshot.Ref]int{}
-	for _, s := range x.state.Plan.Sidecars {
+	for _, s := range plan.Sidecars {
 		if s.Egress.Everything {
 			continue
 		}
@@ -63,7 +63,7 @@ func trustOf(m *snapshot.MeshPlan) string {
 
 // sizes compares how much proxies hold because of federation.
 func (e *effects) sizes() {
-	before, after := e.before.loads(), e.after.loads()
+	before, after := loads(e.before.state.Plan), loads(e.after.state.Plan)
 	if !maps.Equal(before, after) {
 		addBytes(before, e.before)
 		addBytes(after, e.after)
@@ -97,9 +97,10 @@ func (s size) text() string {
 	return text
 }
 
-func (x *Index) loads() map[snapshot.Ref]size {
+// loads are what the meshes of VirtualMeshes hold of others.
+func loads(plan *snapshot.Plan) map[snapshot.Ref]size {
 	out := map[snapshot.Ref]size{}
-	for _, v := range x.state.Plan.VirtualMeshes {
+	for _, v := range plan.VirtualMeshes {
 		for _, load := range v.Loads {
 			out[load.Mesh] = size{services: load.ServiceEntries, endpoints: load.Endpoints}
 		}

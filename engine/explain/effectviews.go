@@ -50,7 +50,7 @@ func (e *effects) views(ref snapshot.Ref, was, is *snapshot.DestinationPlan) {
 			continue // it is new there
 		}
 		meshes++
-		before, after := e.before.viewLines(was, mesh), e.after.viewLines(is, mesh)
+		before, after := describing(e.before).viewLines(was, mesh), describing(e.after).viewLines(is, mesh)
 		for _, line := range mergeLines(before, after) {
 			old, now := valueOf(before, line), valueOf(after, line)
 			if old == now {
@@ -81,14 +81,14 @@ func callers(d *snapshot.DestinationPlan) []snapshot.Ref {
 const unchanged = "100% to the service itself"
 
 // viewLines are what callers of a mesh get, one for each route and setting.
-func (x *Index) viewLines(d *snapshot.DestinationPlan, mesh snapshot.Ref) []viewLine {
+func (x describer) viewLines(d *snapshot.DestinationPlan, mesh snapshot.Ref) []viewLine {
 	var out []viewLine
 	for _, v := range x.unwritten.viewsOf(d) {
 		if v.Mesh.Ref != mesh {
 			continue
 		}
 		// What users wrote for all callers does not change with policies.
-		if usedByAll(handTables(x, v.Mesh, d)) == nil {
+		if usedByAll(handTables(x.Index, v.Mesh, d)) == nil {
 			for _, r := range v.Routes {
 				requests := requestsOf(r.Match)
 				out = append(out, viewLine{requests: requests, value: x.targetsText(r)})
@@ -105,7 +105,7 @@ func (x *Index) viewLines(d *snapshot.DestinationPlan, mesh snapshot.Ref) []view
 }
 
 // targetsText is where a route sends requests: "75% to reviews-bookinfo-cluster-1 (version-v1), ...".
-func (x *Index) targetsText(r *snapshot.Route) string {
+func (x describer) targetsText(r *snapshot.Route) string {
 	targets := x.route(r).Targets
 	if len(targets) == 0 {
 		return unchanged

@@ -51,7 +51,7 @@ func hasLabels(have, want map[string]string) bool {
 }
 
 // endpoints are those of a Destination as values.
-func (x *Index) endpoints(d *snapshot.DestinationPlan) []Endpoint {
+func (x describer) endpoints(d *snapshot.DestinationPlan) []Endpoint {
 	out := []Endpoint{}
 	k := d.Destination.Spec.KubeService
 	if k == nil {
@@ -72,7 +72,7 @@ func (x *Index) endpoints(d *snapshot.DestinationPlan) []Endpoint {
 
 // behind counts the ready endpoints that requests to a target end at; nothing
 // is known of targets that are no Kubernetes service.
-func (x *Index) behind(t snapshot.Target) *int {
+func (x describer) behind(t snapshot.Target) *int {
 	d := x.destinations[t.Destination]
 	if d == nil || d.Destination.Spec.KubeService == nil {
 		return nil

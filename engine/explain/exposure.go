@@ -102,7 +102,7 @@ func ExposureOf(x *Index) *Exposure {
 
 // idleWhy is why a policy is in force on nothing.
 func idleWhy(x *Index, p *snapshot.PolicyPlan) string {
-	for _, issue := range x.issuesOf(p.Ref) {
+	for _, issue := range x.issues.of(p.Ref) {
 		if issue.Ref == p.Ref {
 			return issue.Message
 		}

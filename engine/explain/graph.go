@@ -97,7 +97,7 @@ func edgesOf(x *Index, d *snapshot.DestinationPlan, callers []snapshot.Ref) []Gr
 	var out []GraphEdge
 	for _, v := range x.unwritten.viewsOf(d) {
 		for _, r := range v.Routes {
-			for _, t := range x.route(r).Targets {
+			for _, t := range describing(x).route(r).Targets {
 				edge := GraphEdge{Kind: EdgeRoute, From: d.Ref, To: t.Destination, Subset: t.Subset, Requests: requestsOf(r.Match), Share: t.Share}
 				if t.Destination.Kind != snapshot.Destination && t.Destination.Kind != snapshot.VirtualDestination {
 					edge.To, edge.Host = snapshot.Ref{}, t.Host

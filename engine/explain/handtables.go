@@ -81,7 +81,7 @@ func fill(t *HandTable, q *query, from *snapshot.HandRoutes, of *snapshot.HostQu
 		if r.ActionUnknown == "" && r.Ends == "" {
 			planned := &snapshot.Route{Match: r.Match, Action: q.resolved(r.Action, of)}
 			match := route.Match
-			route = q.route(planned)
+			route = describing(q.Index).route(planned)
 			route.Match = match
 			t.planned = append(t.planned, planned)
 		}

@@ -21,7 +21,7 @@ type Index struct {
 	dependencies        map[snapshot.Ref]*snapshot.DependencyPlan
 	virtualDestinations map[snapshot.Ref]*snapshot.VirtualDestinationPlan
 	policies            map[snapshot.Ref]*snapshot.PolicyPlan
-	issues              map[snapshot.Ref][]snapshot.Issue
+	issues              issueBook
 	statuses            map[snapshot.Ref]*snapshot.Status
 	kinds               map[snapshot.Kind]describedKind
 	outside             *outside
@@ -65,7 +65,7 @@ func New(state *snapshot.State) *Index {
 		dependencies:        map[snapshot.Ref]*snapshot.DependencyPlan{},
 		virtualDestinations: map[snapshot.Ref]*snapshot.VirtualDestinationPlan{},
 		policies:            make(map[snapshot.Ref]*snapshot.PolicyPlan, len(state.Plan.Policies)),
-		issues:              map[snapshot.Ref][]snapshot.Issue{},
+		issues:              newIssueBook(state),
 		statuses:            map[snapshot.Ref]*snapshot.Status{},
 		kinds:               map[snapshot.Kind]describedKind{},
 	}
@@ -103,17 +103,9 @@ func New(state *snapshot.State) *Index {
 	for _, o := range state.Plan.Workloads {
 		x.workloads[snapshot.RefOf(snapshot.Workload, o)] = o
 	}
-	for _, issue := range state.Output.Issues {
-		x.issues[issue.Ref] = append(x.issues[issue.Ref], issue)
-		if issue.Target != (snapshot.Ref{}) && issue.Target != issue.Ref {
-			x.issues[issue.Target] = append(x.issues[issue.Target], issue)
-		}
-	}
-	x.spreadRootIssues()
 	for s := range state.Output.Statuses.All() {
 		x.statuses[s.Ref] = s
 	}
-	x.inheritIssues()
 	for _, k := range describedKinds(x) {
 		x.kinds[k.kind] = k
 	}

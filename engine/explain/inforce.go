@@ -31,7 +31,7 @@ type InForce struct {
 	InProxies *Synced `json:"inProxies,omitempty"`
 }
 
-func (x *Index) inForceOf(ref snapshot.Ref) InForce {
+func (x describer) inForceOf(ref snapshot.Ref) InForce {
 	f := InForce{Drifts: x.drifts[ref]}
 	if s := x.stored[ref]; s != nil {
 		f.Stored = s.difference
@@ -45,7 +45,7 @@ func (x *Index) inForceOf(ref snapshot.Ref) InForce {
 func (x *Index) Observe(serving *snapshot.Serving, leads bool, observed *snapshot.Observed) {
 	x.drifts, x.unobserved = map[snapshot.Ref][]snapshot.Drift{}, map[string]string{}
 	if serving != nil && serving.Known && !leads {
-		x.addIssue(notServed(serving))
+		x.issues.add(notServed(serving), snapshot.Ref{})
 		for _, status := range x.stored {
 			if status.difference != nil {
 				status.difference.Why, _ = notServing(serving)
@@ -57,13 +57,13 @@ func (x *Index) Observe(serving *snapshot.Serving, leads bool, observed *snapsho
 	}
 	x.unobserved = observed.Unread
 	x.created = observed.Created
-	x.sayWhoIsOlder(observed.Created)
+	ages{x}.say()
 	drifts := map[snapshot.Ref]*snapshot.Drift{}
 	for i := range observed.Drifts {
 		d := &observed.Drifts[i]
 		x.drifts[d.Ref] = append(x.drifts[d.Ref], *d)
 		if d.State == snapshot.DriftLeftover {
-			x.addIssue(x.driftIssue(d, leads))
+			x.issues.add(driftIssue(d, leads, x.frozenReason(d.Ref.Cluster) != ""), d.Ref)
 			continue
 		}
 		drifts[d.Ref] = d
@@ -77,8 +77,8 @@ func (x *Index) Observe(serving *snapshot.Serving, leads bool, observed *snapsho
 			if d == nil || d.State == snapshot.DriftForeign && len(x.issues[o.Ref]) > 0 {
 				continue // the server has said so
 			}
-			issue := x.driftIssue(d, leads)
-			x.addIssue(issue)
+			issue := driftIssue(d, leads, x.frozenReason(d.Ref.Cluster) != "")
+			x.issues.add(issue, d.Ref)
 			concerned := slices.Clone(o.Content.Parents)
 			for _, made := range part.Objects {
 				if discovered(made.Ref.Kind) {
@@ -87,15 +87,10 @@ func (x *Index) Observe(serving *snapshot.Serving, leads bool, observed *snapsho
 			}
 			for _, ref := range concerned {
 				x.drifts[ref] = append(x.drifts[ref], *d)
-				x.issues[ref] = append(x.issues[ref], issue)
 			}
+			x.issues.add(issue, concerned...)
 		}
 	}
-}
-
-// addIssue adds an issue that does not follow from the translation.
-func (x *Index) addIssue(issue snapshot.Issue) {
-	x.issues[issue.Ref] = append(x.issues[issue.Ref], issue)
 }
 
 // NotServed says that no serve leads, and since when.
@@ -136,11 +131,12 @@ func ServingText(s *snapshot.Serving, now time.Time) (text string, alarm bool) {
 	return "nothing has served for " + duration.HumanDuration(max(now.Sub(since), 0)) + ": this is what would be", true
 }
 
-// driftIssue is the issue of an object that is not as it should be.
-func (x *Index) driftIssue(d *snapshot.Drift, leads bool) snapshot.Issue {
+// driftIssue is the issue of an object that is not as it should be. Leads says whether a serve leads, and frozen that nothing is changed in
+// its cluster.
+func driftIssue(d *snapshot.Drift, leads, frozen bool) snapshot.Issue {
 	hint := "`meshctl serve` writes it again"
 	switch {
-	case x.frozenReason(d.Ref.Cluster) != "":
+	case frozen:
 		hint = "nothing is written in cluster " + d.Ref.Cluster + " until it can be read again"
 	case !leads:
 		hint = "start `meshctl serve`: it writes it again"
@@ -225,7 +221,9 @@ func (x *Index) someAccept(ref snapshot.Ref) bool {
 	switch {
 	case x.virtualMeshes[ref] != nil:
 		v := x.virtualMeshes[ref]
-		return slices.ContainsFunc(v.Members, func(m *snapshot.MeshPlan) bool { return x.member(v, m.Ref).State == commonv1.ApprovalStateAccepted })
+		return slices.ContainsFunc(v.Members, func(m *snapshot.MeshPlan) bool {
+			return describing(x).member(v, m.Ref).State == commonv1.ApprovalStateAccepted
+		})
 	case x.policies[ref] != nil:
 		verdicts = x.policies[ref].Verdicts
 	case x.dependencies[ref] != nil:

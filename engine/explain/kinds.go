@@ -21,23 +21,24 @@ type describedKind struct {
 
 // describedKinds lists the kinds of an Index, in the order of the help.
 func describedKinds(x *Index) []describedKind {
+	one, all := describing(x), x.Tables(nil)
 	return []describedKind{
 		{
-			snapshot.KubernetesCluster, x.clusterRefs,
+			snapshot.KubernetesCluster, all.clusterRefs,
 			// Issues may name a cluster without the namespace of its registration.
 			func(ref snapshot.Ref) bool { return x.clusters[ref.Name] != nil },
-			func(ref snapshot.Ref) Description { return x.cluster(x.clusters[ref.Name]) },
-			func() Table { return x.Clusters(nil) },
+			func(ref snapshot.Ref) Description { return one.cluster(x.clusters[ref.Name]) },
+			all.Clusters,
 		},
-		newDescribedKind(snapshot.Mesh, x.meshes, x.mesh, x.Meshes),
-		newDescribedKind(snapshot.Workload, x.workloads, x.workload, x.Workloads),
-		newDescribedKind(snapshot.Destination, x.destinations, x.destination, x.Destinations),
-		newDescribedKind(snapshot.VirtualMesh, x.virtualMeshes, x.virtualMesh, x.VirtualMeshes),
-		newDescribedKind(snapshot.VirtualDestination, x.virtualDestinations, x.virtualDestination, x.virtualDestinationTable),
-		newDescribedKind(snapshot.TrafficPolicy, x.policies, x.policy, func() Table { return x.policyTable(snapshot.TrafficPolicy) }),
-		newDescribedKind(snapshot.AccessPolicy, x.policies, x.policy, func() Table { return x.policyTable(snapshot.AccessPolicy) }),
-		newDescribedKind(snapshot.ServiceDependency, x.dependencies, x.dependency, x.serviceDependencyTable),
-		newDescribedKind(snapshot.Role, rolesOf(x), func(r *rbacv1.Role) *Role { return describeRole(x, r) }, func() Table { return roleTable(x) }),
+		newDescribedKind(snapshot.Mesh, x.meshes, one.mesh, all.Meshes),
+		newDescribedKind(snapshot.Workload, x.workloads, one.workload, all.Workloads),
+		newDescribedKind(snapshot.Destination, x.destinations, one.destination, all.Destinations),
+		newDescribedKind(snapshot.VirtualMesh, x.virtualMeshes, one.virtualMesh, all.VirtualMeshes),
+		newDescribedKind(snapshot.VirtualDestination, x.virtualDestinations, one.virtualDestination, all.virtualDestinationTable),
+		newDescribedKind(snapshot.TrafficPolicy, x.policies, one.policy, func() Table { return all.policyTable(snapshot.TrafficPolicy) }),
+		newDescribedKind(snapshot.AccessPolicy, x.policies, one.policy, func() Table { return all.policyTable(snapshot.AccessPolicy) }),
+		newDescribedKind(snapshot.ServiceDependency, x.dependencies, one.dependency, all.serviceDependencyTable),
+		newDescribedKind(snapshot.Role, rolesOf(x), func(r *rbacv1.Role) *Role { return describeRole(x, r) }, all.roleTable),
 	}
 }
 

@@ -51,7 +51,7 @@ type ClusterItem struct {
 
 // clusterItems lists the registered clusters and those of which only
 // discovered meshes are known, ascending by name.
-func (x *Index) clusterItems(facts map[string]ClusterFacts) []ClusterItem {
+func (x Tables) clusterItems() []ClusterItem {
 	names := make([]string, 0, len(x.clusters))
 	for name := range x.clusters {
 		names = append(names, name)
@@ -84,28 +84,28 @@ func (x *Index) clusterItems(facts map[string]ClusterFacts) []ClusterItem {
 		ref := x.clusterRef(name)
 		c := ClusterItem{
 			Ref: ref, Meshes: append([]string{}, meshes[name]...), Workloads: workloads[name], Destinations: destinations[name],
-			Objects: objects[name], Pending: pending[name], ClusterFacts: facts[name], Issues: append([]snapshot.Issue{}, issues[name]...),
+			Objects: objects[name], Pending: pending[name], ClusterFacts: x.facts[name], Issues: append([]snapshot.Issue{}, issues[name]...),
 		}
 		c.Health, c.Reason = x.health(name)
-		if o := outageOf(x, name); o != nil {
+		if o := outageOf(x.Index, name); o != nil {
 			c.Cause, c.Next = o.Cause, o.Hint()
 		}
-		c.Since = stateSince(x, ref, c.Health == snapshot.Healthy)
-		c.Connection = connectionIn(x, name)
+		c.Since = stateSince(x.Index, ref, c.Health == snapshot.Healthy)
+		c.Connection = connectionIn(x.Index, name)
 		items[i] = c
 	}
 	return items
 }
 
-// Clusters lists the registered clusters; facts, by name, may be nil.
-func (x *Index) Clusters(facts map[string]ClusterFacts) Table {
-	items := x.clusterItems(facts)
+// Clusters lists the registered clusters.
+func (x Tables) Clusters() Table {
+	items := x.clusterItems()
 	columns := slices.Concat(clusterColumns(), sinceColumns(items, 1, clusterSince), connectionColumns(items), []column[ClusterItem]{
 		text("MESHES", 3, func(c *ClusterItem) string { return strings.Join(c.Meshes, ", ") }),
 		number("WORKLOADS", 1, func(c *ClusterItem) string { return strconv.Itoa(c.Workloads) }),
 		number("DESTINATIONS", 1, func(c *ClusterItem) string { return strconv.Itoa(c.Destinations) }),
 		number("OBJECTS", 2, func(c *ClusterItem) string { return strconv.Itoa(c.Objects) }),
-	}, factColumns(facts), []column[ClusterItem]{
+	}, factColumns(x.facts), []column[ClusterItem]{
 		text("ISSUES", 0, func(c *ClusterItem) string { return worst(c.Issues) }),
 	})
 	registered := slices.DeleteFunc(items, func(c ClusterItem) bool { return x.clusters[c.Ref.Name] == nil })
@@ -152,11 +152,11 @@ func (c *ClusterItem) setNote(row *Row, issues []snapshot.Issue) {
 }
 
 // markUnreachable marks a row about something in a cluster that cannot be read.
-func (x *Index) markUnreachable(row *Row) {
+func (x Tables) markUnreachable(row *Row) {
 	for _, cluster := range row.Clusters {
 		if why := x.frozenReason(cluster); why != "" && row.Level < Warning {
 			row.Level = Warning
-			row.Note, row.Next = "cluster "+cluster+" is not read ("+why+"): this is what was last known, and nothing is changed there", outageOf(x, cluster).Hint()
+			row.Note, row.Next = "cluster "+cluster+" is not read ("+why+"): this is what was last known, and nothing is changed there", outageOf(x.Index, cluster).Hint()
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (c *AcceptedCount) add(accepted bool) {
 func (c AcceptedCount) text() string { return partly(c.Accepted, c.Total) }
 
 // trafficCounts counts the TrafficPolicies on each Destination.
-func (x *Index) trafficCounts() map[snapshot.Ref]*AcceptedCount {
+func (x Tables) trafficCounts() map[snapshot.Ref]*AcceptedCount {
 	out := map[snapshot.Ref]*AcceptedCount{}
 	for _, p := range x.state.Plan.Policies {
 		if p.Ref.Kind != snapshot.TrafficPolicy {
@@ -67,11 +67,11 @@ func (x *Index) trafficCounts() map[snapshot.Ref]*AcceptedCount {
 	return out
 }
 
-func (x *Index) destinationItems() []DestinationItem {
+func (x Tables) destinationItems() []DestinationItem {
 	counts := x.trafficCounts()
 	items := make([]DestinationItem, 0, x.state.Plan.Destinations.Len())
 	for d := range x.state.Plan.Destinations.All() {
-		item := DestinationItem{Ref: d.Ref, Ports: []uint32{}, Access: x.outside.accessMode(d), AccessPolicies: len(d.AccessInForce()), Issues: x.issuesOf(d.Ref), plan: d}
+		item := DestinationItem{Ref: d.Ref, Ports: []uint32{}, Access: x.outside.accessMode(d), AccessPolicies: len(d.AccessInForce()), Issues: x.issues.of(d.Ref), plan: d}
 		if c := counts[d.Ref]; c != nil {
 			item.Traffic = *c
 		}
@@ -96,7 +96,7 @@ func (x *Index) destinationItems() []DestinationItem {
 }
 
 // Destinations lists all services.
-func (x *Index) Destinations() Table {
+func (x Tables) Destinations() Table {
 	service := func(d *DestinationItem) snapshot.Ref {
 		if d.Service == nil {
 			return snapshot.Ref{}
@@ -129,7 +129,7 @@ func (x *Index) Destinations() Table {
 	if slices.ContainsFunc(items, func(d DestinationItem) bool { return d.Mode != "" }) {
 		columns = slices.Insert(columns, 6, text("MODE", 2, func(d *DestinationItem) string { return d.Mode }))
 	}
-	columns = beforeIssues(columns, seenColumns(x, calledRows(x), func(d *DestinationItem) snapshot.Ref { return d.Ref }))
+	columns = beforeIssues(columns, seenColumns(x.Index, calledRows(x.Index), func(d *DestinationItem) snapshot.Ref { return d.Ref }))
 	const empty = "No service of a mesh was discovered. A service is discovered when its pods have a sidecar, or are in ambient mode."
 	return newTable(empty, columns, items, func(d *DestinationItem) Row {
 		row := Row{Key: d.Ref.Name, Ref: d.Ref}

@@ -34,8 +34,8 @@ type MeshItem struct {
 
 // meshItems lists the meshes by cluster and, with an empty Ref, the clusters
 // without one.
-func (x *Index) meshItems(facts map[string]ClusterFacts) []MeshItem {
-	clusters := x.clusterItems(facts)
+func (x Tables) meshItems() []MeshItem {
+	clusters := x.clusterItems()
 	meshes := map[string][]*snapshot.MeshPlan{}
 	for _, m := range x.state.Plan.Meshes {
 		meshes[m.Cluster] = append(meshes[m.Cluster], m)
@@ -68,15 +68,15 @@ func (x *Index) meshItems(facts map[string]ClusterFacts) []MeshItem {
 }
 
 // meshIssues are those of a mesh. What is in a cluster with one mesh is in that mesh.
-func (x *Index) meshIssues(m *snapshot.MeshPlan, c *ClusterItem, only bool) []snapshot.Issue {
+func (x Tables) meshIssues(m *snapshot.MeshPlan, c *ClusterItem, only bool) []snapshot.Issue {
 	if only {
 		return c.Issues
 	}
-	return x.issuesOf(m.Ref, c.Ref, clusterName(c.Ref.Name))
+	return x.issues.of(m.Ref, c.Ref, clusterName(c.Ref.Name))
 }
 
 // perMesh counts workloads and destinations by mesh.
-func (x *Index) perMesh() (workloads, destinations map[snapshot.Ref]int) {
+func (x Tables) perMesh() (workloads, destinations map[snapshot.Ref]int) {
 	workloads, destinations = map[snapshot.Ref]int{}, map[snapshot.Ref]int{}
 	for _, o := range x.workloads {
 		if m := x.meshOf(o); m != nil {
@@ -102,15 +102,14 @@ func gatewayAddresses(m *snapshot.MeshPlan) []string {
 	return all
 }
 
-// Fleet lists all meshes by cluster, and the clusters without one; facts, by
-// the name of the cluster, may be nil. Its rows are about the clusters.
-func (x *Index) Fleet(facts map[string]ClusterFacts) Table {
-	return meshTable(noClusters, x.meshItems(facts), facts, true)
+// Fleet lists all meshes by cluster, and the clusters without one. Its rows are about the clusters.
+func (x Tables) Fleet() Table {
+	return meshTable(noClusters, x.meshItems(), x.facts, true)
 }
 
 // Meshes lists all meshes by cluster.
-func (x *Index) Meshes() Table {
-	items := slices.DeleteFunc(x.meshItems(nil), func(m MeshItem) bool { return m.Ref == snapshot.Ref{} })
+func (x Tables) Meshes() Table {
+	items := slices.DeleteFunc(x.meshItems(), func(m MeshItem) bool { return m.Ref == snapshot.Ref{} })
 	return meshTable("No mesh was discovered. A mesh is discovered when it is installed in a registered cluster.", items, nil, false)
 }
 

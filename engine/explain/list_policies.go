@@ -36,9 +36,9 @@ type PolicyItem struct {
 }
 
 // policyItem counts the targets of a policy, and those that accepted it.
-func (x *Index) policyItem(ref snapshot.Ref, state commonv1.ApprovalState, verdicts []snapshot.Verdict, o metav1.Object) PolicyItem {
-	item := PolicyItem{Ref: ref, State: state, Issues: x.issuesOf(ref)}
-	item.Since = stateSince(x, ref, state == commonv1.ApprovalStateAccepted)
+func (x Tables) policyItem(ref snapshot.Ref, state commonv1.ApprovalState, verdicts []snapshot.Verdict, o metav1.Object) PolicyItem {
+	item := PolicyItem{Ref: ref, State: state, Issues: x.issues.of(ref)}
+	item.Since = stateSince(x.Index, ref, state == commonv1.ApprovalStateAccepted)
 	if o != nil {
 		item.Created, item.labels = o.GetCreationTimestamp().UTC(), labelsOf(x.state.Input, ref)
 	}
@@ -88,7 +88,7 @@ type ServiceDependencyItem struct {
 
 // newPolicyTable lists items, each with a PolicyItem as a part; first and own are the
 // columns that only they have.
-func newPolicyTable[T any](x *Index, empty string, items []T, policy func(*T) *PolicyItem, first, own []column[T]) Table {
+func newPolicyTable[T any](x Tables, empty string, items []T, policy func(*T) *PolicyItem, first, own []column[T]) Table {
 	names := []column[PolicyItem]{
 		text("NAME", 0, func(p *PolicyItem) string { return p.Ref.Name }),
 		text("NAMESPACE", 3, func(p *PolicyItem) string { return p.Ref.Namespace }),
@@ -112,7 +112,7 @@ func newPolicyTable[T any](x *Index, empty string, items []T, policy func(*T) *P
 }
 
 // policyItemTable lists PolicyItems; first are columns before the others.
-func (x *Index) policyItemTable(empty string, items []PolicyItem, first []column[PolicyItem]) Table {
+func (x Tables) policyItemTable(empty string, items []PolicyItem, first []column[PolicyItem]) Table {
 	own := []column[PolicyItem]{number("CONFLICTS", 2, func(p *PolicyItem) string { return some(p.Conflicts) })}
 	if slices.ContainsFunc(items, func(p PolicyItem) bool { return p.Action != "" }) {
 		own = append([]column[PolicyItem]{text("ACTION", 0, func(p *PolicyItem) string { return p.Action })}, own...)
@@ -124,13 +124,13 @@ func (x *Index) policyItemTable(empty string, items []PolicyItem, first []column
 }
 
 // policyTable lists the policies of a kind, TrafficPolicy or AccessPolicy.
-func (x *Index) policyTable(kind snapshot.Kind) Table {
+func (x Tables) policyTable(kind snapshot.Kind) Table {
 	return x.policyItemTable("There is no "+kind.String()+".", x.policyItems(kind), nil)
 }
 
 // Policies lists all TrafficPolicies and AccessPolicies, VirtualDestinations and
 // ServiceDependencies.
-func (x *Index) Policies() Table {
+func (x Tables) Policies() Table {
 	items := slices.Concat(x.policyItems(snapshot.TrafficPolicy), x.policyItems(snapshot.AccessPolicy))
 	for _, v := range x.virtualDestinationItems() {
 		items = append(items, v.PolicyItem)
@@ -144,7 +144,7 @@ func (x *Index) Policies() Table {
 }
 
 // policyItems lists the policies of a kind, TrafficPolicy or AccessPolicy.
-func (x *Index) policyItems(kind snapshot.Kind) []PolicyItem {
+func (x Tables) policyItems(kind snapshot.Kind) []PolicyItem {
 	var items []PolicyItem
 	for _, p := range x.state.Plan.Policies {
 		if p.Ref.Kind == kind {
@@ -156,7 +156,7 @@ func (x *Index) policyItems(kind snapshot.Kind) []PolicyItem {
 	return items
 }
 
-func (x *Index) virtualDestinationItems() []VirtualDestinationItem {
+func (x Tables) virtualDestinationItems() []VirtualDestinationItem {
 	var items []VirtualDestinationItem
 	for _, v := range x.state.Plan.VirtualDestinations {
 		o := v.VirtualDestination
@@ -177,7 +177,7 @@ func (x *Index) virtualDestinationItems() []VirtualDestinationItem {
 	return items
 }
 
-func (x *Index) virtualDestinationTable() Table {
+func (x Tables) virtualDestinationTable() Table {
 	policy := func(v *VirtualDestinationItem) *PolicyItem { return &v.PolicyItem }
 	own := []column[VirtualDestinationItem]{
 		text("HOST", 1, func(v *VirtualDestinationItem) string { return v.Host }),
@@ -189,8 +189,8 @@ func (x *Index) virtualDestinationTable() Table {
 	return newPolicyTable(x, empty, x.virtualDestinationItems(), policy, nil, own)
 }
 
-func (x *Index) serviceDependencyItems() []ServiceDependencyItem {
-	hosts := x.hostsByDependency()
+func (x Tables) serviceDependencyItems() []ServiceDependencyItem {
+	hosts := hostsByDependency(x.state.Plan)
 	var items []ServiceDependencyItem
 	for _, p := range x.state.Plan.Dependencies {
 		o := p.Dependency
@@ -205,7 +205,7 @@ func (x *Index) serviceDependencyItems() []ServiceDependencyItem {
 	return items
 }
 
-func (x *Index) serviceDependencyTable() Table {
+func (x Tables) serviceDependencyTable() Table {
 	policy := func(d *ServiceDependencyItem) *PolicyItem { return &d.PolicyItem }
 	own := []column[ServiceDependencyItem]{number("HOSTS", 1, func(d *ServiceDependencyItem) string { return strconv.Itoa(d.Hosts) })}
 	const empty = "There is no ServiceDependency. Without one, each proxy is configured with every service of its mesh."

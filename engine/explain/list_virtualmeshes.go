@@ -29,7 +29,7 @@ type VirtualMeshItem struct {
 	plan *snapshot.VirtualMeshPlan
 }
 
-func (x *Index) virtualMeshItems() []VirtualMeshItem {
+func (x Tables) virtualMeshItems() []VirtualMeshItem {
 	federated := map[snapshot.Ref]int{}
 	for d := range x.state.Plan.Destinations.All() {
 		if d.Federation != nil {
@@ -41,7 +41,7 @@ func (x *Index) virtualMeshItems() []VirtualMeshItem {
 		o := v.VirtualMesh
 		items[i] = VirtualMeshItem{
 			Ref: v.Ref, State: x.stateOf(v.Ref), Members: len(v.Members), Named: len(o.Spec.Meshes), Federated: federated[v.Ref],
-			TrustStage: x.trustStatus(v).Stage, GlobalAccess: globalAccess(o), Trust: trustText(o.Spec.MtlsConfig), Created: o.CreationTimestamp.UTC(), Issues: x.issuesOf(v.Ref), plan: v,
+			TrustStage: describing(x.Index).trustStatus(v).Stage, GlobalAccess: globalAccess(o), Trust: trustText(o.Spec.MtlsConfig), Created: o.CreationTimestamp.UTC(), Issues: x.issues.of(v.Ref), plan: v,
 		}
 	}
 	return items
@@ -56,7 +56,7 @@ func globalAccess(o *networkingv1.VirtualMesh) networkingv1.GlobalAccessPolicy {
 }
 
 // VirtualMeshes lists all VirtualMeshes.
-func (x *Index) VirtualMeshes() Table {
+func (x Tables) VirtualMeshes() Table {
 	columns := []column[VirtualMeshItem]{
 		text("NAME", 0, func(v *VirtualMeshItem) string { return v.Ref.Name }),
 		text("NAMESPACE", 3, func(v *VirtualMeshItem) string { return v.Ref.Namespace }),

@@ -25,12 +25,12 @@ type WorkloadItem struct {
 	labels map[string]string
 }
 
-func (x *Index) workloadItems() []WorkloadItem {
+func (x Tables) workloadItems() []WorkloadItem {
 	policies := x.policiesByCaller()
 	items := make([]WorkloadItem, 0, len(x.workloads))
 	for _, o := range x.state.Plan.Workloads {
 		ref := snapshot.RefOf(snapshot.Workload, o)
-		item := WorkloadItem{Ref: ref, ServiceAccount: account(o), Mesh: o.Spec.Mesh.Name, Policies: policies(ref, o), Issues: x.issuesOf(ref)}
+		item := WorkloadItem{Ref: ref, ServiceAccount: account(o), Mesh: o.Spec.Mesh.Name, Policies: policies(ref, o), Issues: x.issues.of(ref)}
 		if k := o.Spec.Kubernetes; k != nil {
 			item.Controller = controllerOf(ref, k)
 			item.labels, item.Mode = k.PodLabels, modeWord(k.DataPlaneMode)
@@ -41,7 +41,7 @@ func (x *Index) workloadItems() []WorkloadItem {
 }
 
 // Workloads lists all workloads.
-func (x *Index) Workloads() Table {
+func (x Tables) Workloads() Table {
 	controller := func(o *WorkloadItem) snapshot.Ref {
 		if o.Controller == nil {
 			return snapshot.Ref{}
@@ -63,7 +63,7 @@ func (x *Index) Workloads() Table {
 	if slices.ContainsFunc(items, func(o WorkloadItem) bool { return o.Mode != "" }) {
 		columns = slices.Insert(columns, 5, text("MODE", 2, func(o *WorkloadItem) string { return o.Mode }))
 	}
-	columns = beforeIssues(columns, seenColumns(x, servedRows(x), func(o *WorkloadItem) snapshot.Ref { return o.Ref }))
+	columns = beforeIssues(columns, seenColumns(x.Index, servedRows(x.Index), func(o *WorkloadItem) snapshot.Ref { return o.Ref }))
 	const empty = "No workload was discovered. A workload is discovered when its pods have a sidecar, or are in ambient mode."
 	return newTable(empty, columns, items, func(o *WorkloadItem) Row {
 		row := Row{Key: o.Ref.Name, Ref: o.Ref, Labels: o.labels}

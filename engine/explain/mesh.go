@@ -70,17 +70,17 @@ type MeshCounts struct {
 	FederatedIn  int `json:"federatedIn"`
 }
 
-func (x *Index) mesh(m *snapshot.MeshPlan) *Mesh {
+func (x describer) mesh(m *snapshot.MeshPlan) *Mesh {
 	kind, installation := snapshot.MeshType(&m.Mesh.Spec)
 	out := &Mesh{
 		Ref: m.Ref, InForce: x.inForceOf(m.Ref), Type: kind, Version: installation.Version, Cluster: m.Cluster, Region: installation.Region,
 		Namespace: m.Namespace, TrustDomain: m.TrustDomain, Roots: m.Roots, Frozen: x.frozenReason(m.Cluster),
-		HostnameSuffix: m.HostnameSuffix, Gateways: []Gateway{}, Issues: x.issuesOf(m.Ref), SmartDNS: m.DNS.ResolvesAll, Permissive: m.Open,
+		HostnameSuffix: m.HostnameSuffix, Gateways: []Gateway{}, Issues: x.issues.of(m.Ref), SmartDNS: m.DNS.ResolvesAll, Permissive: m.Open,
 		DenyByDefault: m.DenyByDefault,
 	}
 	if istio := m.Mesh.Spec.Istio; istio != nil {
 		out.OutboundTrafficPolicy = istio.OutboundTrafficPolicy
-		out.NotEvaluated = unevaluatedIn(x, m.Ref)
+		out.NotEvaluated = unevaluatedIn(x.Index, m.Ref)
 		out.DataPlanes = dataPlanes(istio.Ambient)
 	}
 	out.Failovers = x.failovers(m, nil)

@@ -11,10 +11,13 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
-// sayWhoIsOlder adds to issues about a hand-written object which of the two Istio uses, where that follows from their
-// age: of ServiceEntries for a host, and of Sidecars for a pod (Istio, sortConfigByCreationTime).
-func (x *Index) sayWhoIsOlder(created map[snapshot.Ref]time.Time) {
-	if len(created) == 0 {
+// ages compares the ages of objects of which Istio uses the older one: of ServiceEntries for a host, and of Sidecars for a pod (Istio,
+// sortConfigByCreationTime).
+type ages struct{ *Index }
+
+// say adds to issues about a hand-written object which of the two applies.
+func (x ages) say() {
+	if len(x.created) == 0 {
 		return
 	}
 	for _, issues := range x.issues {
@@ -23,7 +26,7 @@ func (x *Index) sayWhoIsOlder(created map[snapshot.Ref]time.Time) {
 				continue
 			}
 			byHand, ours := x.rivals(&issues[i])
-			since, known := created[ours]
+			since, known := x.created[ours]
 			if byHand == nil || !known {
 				continue
 			}
@@ -44,7 +47,7 @@ func olderThan(byHand metav1.Object, ours snapshot.Ref, since time.Time) bool {
 
 // rivals are the hand-written object that an issue is about, and the generated one for the same host or pod; nil if age does
 // not decide between them.
-func (x *Index) rivals(issue *snapshot.Issue) (metav1.Object, snapshot.Ref) {
+func (x ages) rivals(issue *snapshot.Issue) (metav1.Object, snapshot.Ref) {
 	c := x.clusters[issue.Cause.Cluster]
 	if c == nil {
 		return nil, snapshot.Ref{}
@@ -69,7 +72,7 @@ func (x *Index) rivals(issue *snapshot.Issue) (metav1.Object, snapshot.Ref) {
 }
 
 // sidecarFor is the generated Sidecar of workloads with labels, beside one in its namespace.
-func (x *Index) sidecarFor(beside snapshot.Ref, labels map[string]string) snapshot.Ref {
+func (x ages) sidecarFor(beside snapshot.Ref, labels map[string]string) snapshot.Ref {
 	for _, s := range x.state.Plan.Sidecars {
 		if s.Ref.Cluster == beside.Cluster && s.Ref.Namespace == beside.Namespace && slices.ContainsFunc(s.Workloads, func(ref snapshot.Ref) bool {
 			w := x.workloads[ref]

@@ -97,7 +97,7 @@ func readyOf(x *Index, mesh *snapshot.MeshPlan, d *snapshot.DestinationPlan, sub
 	if gatewaysDown(x, through) != "" || len(through) > 0 && d.Federation != nil && d.Federation.Limited && gatewaysDown(x, mesh.Gateways) != "" {
 		return &none
 	}
-	return x.behind(snapshot.Target{Destination: d.Ref, Subset: subset})
+	return describing(x).behind(snapshot.Target{Destination: d.Ref, Subset: subset})
 }
 
 // behindVirtual are the services of the first priority that answers.

@@ -10,7 +10,7 @@ const (
 
 // setNote puts the worst issue of an object into its row or, if there is none, that
 // its latest version waits to be processed.
-func (x *Index) setNote(row *Row, issues []snapshot.Issue) {
+func (x Tables) setNote(row *Row, issues []snapshot.Issue) {
 	row.setIssue(issues)
 	if len(issues) == 0 && x.pending[row.Ref] {
 		row.Level, row.Note, row.Next = Info, notProcessed, notProcessedNext

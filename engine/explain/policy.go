@@ -62,10 +62,10 @@ type PolicyTarget struct {
 	Issues []snapshot.Issue `json:"issues,omitempty"`
 }
 
-func (x *Index) policy(p *snapshot.PolicyPlan) *Policy {
+func (x describer) policy(p *snapshot.PolicyPlan) *Policy {
 	out := &Policy{
-		Ref: p.Ref, Action: actionOf(p), Enforcement: enforcementOf(p), Audit: policyAudit(x, p), State: x.stateOf(p.Ref), InForce: x.inForceOf(p.Ref), Targets: []PolicyTarget{}, AnySource: anySource(p),
-		Sources: p.Workloads, SourceCount: p.WorkloadCount, AllSources: p.WorkloadCount > 1 && p.WorkloadCount == len(x.workloads), Issues: x.issuesOf(p.Ref),
+		Ref: p.Ref, Action: actionOf(p), Enforcement: enforcementOf(p), Audit: policyAudit(x.Index, p), State: x.stateOf(p.Ref), InForce: x.inForceOf(p.Ref), Targets: []PolicyTarget{}, AnySource: anySource(p),
+		Sources: p.Workloads, SourceCount: p.WorkloadCount, AllSources: p.WorkloadCount > 1 && p.WorkloadCount == len(x.workloads), Issues: x.issues.of(p.Ref),
 	}
 	if p.Policy != nil {
 		out.Created = p.Policy.GetCreationTimestamp().UTC()
@@ -74,14 +74,14 @@ func (x *Index) policy(p *snapshot.PolicyPlan) *Policy {
 		out.Targets = append(out.Targets, x.policyTarget(p.Ref, v))
 	}
 	slices.SortStableFunc(out.Targets, func(a, b PolicyTarget) int { return int(worstLevel(b.Issues)) - int(worstLevel(a.Issues)) })
-	out.Seen = seenPolicy(x, p)
+	out.Seen = seenPolicy(x.Index, p)
 	return out
 }
 
-func (x *Index) policyTarget(ref snapshot.Ref, v snapshot.Verdict) PolicyTarget {
+func (x describer) policyTarget(ref snapshot.Ref, v snapshot.Verdict) PolicyTarget {
 	t := PolicyTarget{Destination: v.Destination, Cluster: x.clusterOf(v.Destination), Issues: v.Issues, Lost: lostFields(v.Issues)}
 	if t.State, t.WouldBe = x.targetState(ref, &v); t.WouldBe != "" {
-		t.Issues = x.issuesAbout(ref, v.Destination)
+		t.Issues = x.issues.about(ref, v.Destination)
 		return t
 	}
 	if v.Accepted && ref.Kind == snapshot.TrafficPolicy {

@@ -9,8 +9,8 @@ import (
 )
 
 // Problems lists all issues that there are at a time, worst first.
-func (x *Index) Problems(now time.Time) Table {
-	problems := countPassing(ProblemList(x, now))
+func (x Tables) Problems(now time.Time) Table {
+	problems := countPassing(ProblemList(x.Index, now))
 	issue := func(p *Problem) *snapshot.Issue { return &p.Issue }
 	columns := slices.Concat(sinceColumns(problems, 1, func(p *Problem) time.Time { return p.Since }), lift([]column[snapshot.Issue]{
 		text("SEVERITY", 2, func(i *snapshot.Issue) string { return i.Severity.String() }),

@@ -57,7 +57,7 @@ func rolesOf(x *Index) map[snapshot.Ref]*rbacv1.Role {
 
 func describeRole(x *Index, r *rbacv1.Role) *Role {
 	rules, ref := rbacOf(x), snapshot.RefOf(snapshot.Role, r)
-	out := &Role{Ref: ref, Verbs: rbac.Verbs(), Scopes: rbac.Scopes(r), Holders: rules.Holders(r), Issues: x.issuesOf(ref)}
+	out := &Role{Ref: ref, Verbs: rbac.Verbs(), Scopes: rbac.Scopes(r), Holders: rules.Holders(r), Issues: x.issues.of(ref)}
 	switch unbound := rules.Unbound(r); {
 	case len(unbound) > 0:
 		out.NoEffect = unbound[0]
@@ -128,11 +128,11 @@ func rowsOfScope(s *rbac.Scope) (rows [][]string) {
 }
 
 // roleTable lists all Roles.
-func roleTable(x *Index) Table {
+func (x Tables) roleTable() Table {
 	var items []RoleItem
-	roles := rolesOf(x)
+	roles := rolesOf(x.Index)
 	for _, ref := range sortedRefs(roles) {
-		is := describeRole(x, roles[ref])
+		is := describeRole(x.Index, roles[ref])
 		item := RoleItem{Ref: ref, Kinds: []snapshot.Kind{}, Created: roles[ref].CreationTimestamp.UTC(), Issues: is.Issues, labels: roles[ref].Labels}
 		for i := range is.Scopes {
 			if s := &is.Scopes[i]; s.Allows() && !slices.Contains(item.Kinds, s.Kind) {

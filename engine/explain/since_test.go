@@ -19,7 +19,7 @@ func TestSince(t *testing.T) {
 	t.Parallel()
 	at := func(hour int) time.Time { return time.Date(2026, 1, 2, hour, 0, 0, 0, time.UTC) }
 	in := load(t, "mistakes")
-	assert.NotContains(t, titles(explain.New(engine.Translate(in)).Policies()), "SINCE", "nobody has dated anything")
+	assert.NotContains(t, titles(explain.New(engine.Translate(in)).Tables(nil).Policies()), "SINCE", "nobody has dated anything")
 	ready := func(status metav1.ConditionStatus, hour int) []metav1.Condition {
 		return []metav1.Condition{{Type: commonv1.ConditionReady, Status: status, LastTransitionTime: metav1.NewTime(at(hour))}}
 	}
@@ -32,7 +32,7 @@ func TestSince(t *testing.T) {
 		p.Status.Conditions = ready(metav1.ConditionTrue, 5)
 	}
 	x := explain.New(engine.Translate(in))
-	assert.Contains(t, titles(x.Policies()), "SINCE")
+	assert.Contains(t, titles(x.Tables(nil).Policies()), "SINCE")
 	found := 0
 	var last explain.Problem
 	for i, p := range explain.ProblemList(x, time.Time{}) {
@@ -49,7 +49,7 @@ func TestSince(t *testing.T) {
 		last = p
 	}
 	require.Positive(t, found)
-	assert.Contains(t, titles(x.Problems(time.Time{})), "SINCE")
+	assert.Contains(t, titles(x.Tables(nil).Problems(time.Time{})), "SINCE")
 }
 
 func titles(table explain.Table) (out []string) {

@@ -3,7 +3,6 @@ package explain
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
@@ -31,15 +30,11 @@ func newIndexWithStatuses(state *snapshot.State, unread bool) *Index {
 	x := New(state)
 	x.stored, x.unread, x.pending = map[snapshot.Ref]*storedStatus{}, unread, map[snapshot.Ref]bool{}
 	if unread {
-		for ref, issues := range x.issues {
-			x.issues[ref] = slices.DeleteFunc(issues, func(i snapshot.Issue) bool { return i.Code == snapshot.ClusterFrozen })
-		}
+		x.issues.drop(func(i snapshot.Issue) bool { return i.Code == snapshot.ClusterFrozen })
 	}
-	for ref, issues := range x.issues {
-		x.issues[ref] = slices.DeleteFunc(issues, func(i snapshot.Issue) bool {
-			return i.Code == snapshot.ClusterFrozen && i.Ref.Kind == snapshot.KubernetesCluster && onlyByAgent(x, i.Ref.Name)
-		})
-	}
+	x.issues.drop(func(i snapshot.Issue) bool {
+		return i.Code == snapshot.ClusterFrozen && i.Ref.Kind == snapshot.KubernetesCluster && onlyByAgent(x, i.Ref.Name)
+	})
 	r := storedReader{x}
 	why := r.whyDifferent()
 	for s := range state.Output.Statuses.All() {
@@ -67,15 +62,15 @@ func (x storedReader) cluster(c *multiclusterv1alpha1.KubernetesCluster) {
 			continue
 		}
 		for _, r := range s.Reasons {
-			x.issues[ref] = append(x.issues[ref], status.FailureIssue(snapshot.Failure{
+			x.issues.add(status.FailureIssue(snapshot.Failure{
 				Ref: ref, Reason: snapshot.Reason{Code: snapshot.Code(r.Code), What: r.What, Hint: r.Hint},
-			}))
+			}), ref)
 		}
 		if len(s.Reasons) == 0 && s.Message != "" { // an earlier version has written it
-			x.issues[ref] = append(x.issues[ref], snapshot.Issue{
+			x.issues.add(snapshot.Issue{
 				Code: snapshot.ObjectUnreadable, Severity: snapshot.Error, Ref: ref,
 				Message: s.Message, Hint: "see the log of `meshctl serve`",
-			})
+			}, ref)
 		}
 	}
 }
@@ -158,13 +153,12 @@ func (x storedReader) refusals(ref snapshot.Ref, s *storedStatus, now *statusFac
 			if was, known := s.targets[v.Destination.Key()]; known && v.Accepted && was.State == commonv1.ApprovalStateInvalid {
 				on := issue(was.Errors)
 				on.Target, refused = v.Destination, true
-				x.issues[ref] = append(x.issues[ref], on)
-				x.issues[v.Destination] = append(x.issues[v.Destination], on)
+				x.issues.add(on, ref, v.Destination)
 			}
 		}
 	}
 	if !refused && s.state == commonv1.ApprovalStateInvalid && now.state != commonv1.ApprovalStateInvalid {
-		x.issues[ref] = append(x.issues[ref], issue(s.errors))
+		x.issues.add(issue(s.errors), ref)
 	}
 }
 
@@ -175,10 +169,10 @@ func (x storedReader) failure(ref snapshot.Ref, errs []string) {
 		Message: "objects generated from it could not be written: " + strings.Join(errs, "; "),
 		Hint:    "fix what they report; the writes are retried",
 	}
-	x.issues[ref] = append(x.issues[ref], issue)
+	x.issues.add(issue, ref)
 	if p := x.policies[ref]; p != nil {
 		for i := range p.Verdicts {
-			x.issues[p.Verdicts[i].Destination] = append(x.issues[p.Verdicts[i].Destination], issue)
+			x.issues.add(issue, p.Verdicts[i].Destination)
 		}
 	}
 }

@@ -59,12 +59,12 @@ func BenchmarkLists(b *testing.B) {
 	}
 	b.Run("fleet", func(b *testing.B) {
 		for b.Loop() {
-			index.Fleet(nil)
+			index.Tables(nil).Fleet()
 		}
 	})
 	b.Run("problems", func(b *testing.B) {
 		for b.Loop() {
-			index.Problems(time.Time{})
+			index.Tables(nil).Problems(time.Time{})
 		}
 	})
 	assert.Len(b, index.List(snapshot.Destination).Rows, 10010)

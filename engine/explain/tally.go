@@ -59,7 +59,7 @@ func (t Tally) String() string {
 func IssuesAt(x *Index, now time.Time) []snapshot.Issue {
 	all := x.Issues()
 	for _, v := range x.state.Plan.VirtualMeshes {
-		all = append(all, x.trust(v).dated(v, now)...)
+		all = append(all, describing(x).trust(v).dated(v, now)...)
 	}
 	slices.SortFunc(all, snapshot.Issue.Compare)
 	return slices.Compact(all)

@@ -123,13 +123,13 @@ func (x *Index) Trust(ref snapshot.Ref, now time.Time) *Trust {
 	if v == nil {
 		return nil
 	}
-	out := x.trust(v)
-	out.Issues = x.trustIssues(v, out, now)
+	out := describing(x).trust(v)
+	out.Issues = describing(x).trustIssues(v, out, now)
 	return out
 }
 
 // trust describes the trust of a VirtualMesh, without Issues.
-func (x *Index) trust(v *snapshot.VirtualMeshPlan) *Trust {
+func (x describer) trust(v *snapshot.VirtualMeshPlan) *Trust {
 	mtls := v.VirtualMesh.Spec.MtlsConfig
 	issued := mtls.Issued()
 	out := &Trust{VirtualMesh: v.Ref, Shared: issued != nil, Model: trustText(mtls), Roots: []TrustRoot{}, Members: []TrustMember{}}
@@ -154,7 +154,7 @@ func (x *Index) trust(v *snapshot.VirtualMeshPlan) *Trust {
 }
 
 // trustStatus is what the server says, or would say: the zero value if nothing.
-func (x *Index) trustStatus(v *snapshot.VirtualMeshPlan) *networkingv1.TrustStatus {
+func (x describer) trustStatus(v *snapshot.VirtualMeshPlan) *networkingv1.TrustStatus {
 	if s := x.statuses[v.Ref]; v.Trust != nil && s != nil {
 		if status, ok := s.Value.(*networkingv1.VirtualMeshStatus); ok && status.Trust != nil {
 			return status.Trust
@@ -163,7 +163,7 @@ func (x *Index) trustStatus(v *snapshot.VirtualMeshPlan) *networkingv1.TrustStat
 	return &networkingv1.TrustStatus{}
 }
 
-func (x *Index) trustMember(mesh *snapshot.MeshPlan, status *networkingv1.TrustStatus) TrustMember {
+func (x describer) trustMember(mesh *snapshot.MeshPlan, status *networkingv1.TrustStatus) TrustMember {
 	out := TrustMember{Mesh: mesh.Ref, Cluster: mesh.Cluster, Frozen: x.frozenReason(mesh.Cluster), Roots: mesh.Roots}
 	for _, m := range status.Members {
 		if m.Mesh != (commonv1.ObjectRef{Name: mesh.Ref.Name, Namespace: mesh.Ref.Namespace}) {

@@ -26,8 +26,8 @@ var trustCodes = []snapshot.Code{
 
 // trustIssues are what is wrong with the trust of a VirtualMesh, worst first. Those that
 // follow from the time are not among the issues of the VirtualMesh itself.
-func (x *Index) trustIssues(v *snapshot.VirtualMeshPlan, t *Trust, now time.Time) []snapshot.Issue {
-	issues := slices.DeleteFunc(x.issuesOf(v.Ref), func(i snapshot.Issue) bool { return !slices.Contains(trustCodes, i.Code) })
+func (x describer) trustIssues(v *snapshot.VirtualMeshPlan, t *Trust, now time.Time) []snapshot.Issue {
+	issues := slices.DeleteFunc(x.issues.of(v.Ref), func(i snapshot.Issue) bool { return !slices.Contains(trustCodes, i.Code) })
 	issues = append(issues, t.dated(v, now)...)
 	for i := range t.Members {
 		if m := &t.Members[i]; t.Stage != "" && m.Frozen != "" {

@@ -91,7 +91,7 @@ type Subset struct {
 func viewsOf(x *Index, d *snapshot.DestinationPlan) []View {
 	out := []View{}
 	for _, v := range x.unwritten.viewsOf(d) {
-		out = append(out, x.view(d, v))
+		out = append(out, describing(x).view(d, v))
 	}
 	if d.Mesh == nil {
 		return out
@@ -111,7 +111,7 @@ func viewsOf(x *Index, d *snapshot.DestinationPlan) []View {
 	return out
 }
 
-func (x *Index) view(d *snapshot.DestinationPlan, v *snapshot.View) View {
+func (x describer) view(d *snapshot.DestinationPlan, v *snapshot.View) View {
 	out := View{Mesh: v.Mesh.Ref, Own: v.Mesh == d.Mesh, Host: v.Host, Routes: []Route{}, Settings: viewSettings(d, v)}
 	for _, r := range v.Routes {
 		out.Routes = append(out.Routes, x.route(r))
@@ -129,7 +129,7 @@ func (x *Index) view(d *snapshot.DestinationPlan, v *snapshot.View) View {
 	return out
 }
 
-func (x *Index) route(r *snapshot.Route) Route {
+func (x describer) route(r *snapshot.Route) Route {
 	out := Route{Match: matchText(r.Match), Policies: r.Action.Policies, Settings: actionSettings(r)}
 	targets, missing := r.Action.Targets, r.Action.Missing
 	inForce, asked := shares{}, shares{}

@@ -79,7 +79,7 @@ type FailoverTarget struct {
 	Origin  snapshot.Origin `json:"by"`
 }
 
-func (x *Index) virtualDestination(p *snapshot.VirtualDestinationPlan) *VirtualDestination {
+func (x describer) virtualDestination(p *snapshot.VirtualDestinationPlan) *VirtualDestination {
 	o := p.Outlier
 	out := &VirtualDestination{
 		Ref: p.Ref, State: x.stateOf(p.Ref), InForce: x.inForceOf(p.Ref), Hostname: p.Hostname, OnlyFrom: onlyFrom(p), Address: p.Address, Port: p.Port, Protocol: p.Protocol, Answers: p.Answers(),
@@ -88,7 +88,7 @@ func (x *Index) virtualDestination(p *snapshot.VirtualDestinationPlan) *VirtualD
 			BaseEjectionTime: durationText(o.Value.BaseEjectionTime), MaxEjectionPercent: o.Value.MaxEjectionPercent,
 			Origin: o.Origin,
 		},
-		Backing: []Backing{}, Views: []VirtualView{}, Seen: seenVirtual(x, p), Issues: x.issuesOf(p.Ref),
+		Backing: []Backing{}, Views: []VirtualView{}, Seen: seenVirtual(x.Index, p), Issues: x.issues.of(p.Ref),
 	}
 	for _, b := range p.Backing {
 		ready := 0
@@ -243,7 +243,7 @@ type Failover struct {
 
 // failovers are the VirtualDestinations that a mesh sees, or should see; with backing
 // set, only those that have this service.
-func (x *Index) failovers(mesh *snapshot.MeshPlan, backing *snapshot.Ref) []Failover {
+func (x describer) failovers(mesh *snapshot.MeshPlan, backing *snapshot.Ref) []Failover {
 	var out []Failover
 	for _, p := range x.state.Plan.VirtualDestinations {
 		if backing != nil && !slices.ContainsFunc(p.Backing, func(b *snapshot.BackingPlan) bool { return b.Ref == *backing }) {

@@ -70,11 +70,11 @@ type Federated struct {
 	ImportedBy []Import `json:"importedBy,omitempty"`
 }
 
-func (x *Index) virtualMesh(v *snapshot.VirtualMeshPlan) *VirtualMesh {
+func (x describer) virtualMesh(v *snapshot.VirtualMeshPlan) *VirtualMesh {
 	spec := &v.VirtualMesh.Spec
 	out := &VirtualMesh{
-		Ref: v.Ref, State: x.stateOf(v.Ref), InForce: x.inForceOf(v.Ref), Members: []Member{}, GlobalAccess: globalAccess(v.VirtualMesh), Audit: meshAudit(x, v), Trust: trustText(spec.MtlsConfig),
-		HostnameSuffix: networkingv1.DefaultHostnameSuffix, Federated: []Federated{}, Issues: x.issuesOf(v.Ref),
+		Ref: v.Ref, State: x.stateOf(v.Ref), InForce: x.inForceOf(v.Ref), Members: []Member{}, GlobalAccess: globalAccess(v.VirtualMesh), Audit: meshAudit(x.Index, v), Trust: trustText(spec.MtlsConfig),
+		HostnameSuffix: networkingv1.DefaultHostnameSuffix, Federated: []Federated{}, Issues: x.issues.of(v.Ref),
 	}
 	if f := spec.Federation; f != nil && f.HostnameSuffix != "" {
 		out.HostnameSuffix = f.HostnameSuffix
@@ -102,7 +102,7 @@ func (x *Index) virtualMesh(v *snapshot.VirtualMeshPlan) *VirtualMesh {
 }
 
 // member describes a mesh that the VirtualMesh names.
-func (x *Index) member(v *snapshot.VirtualMeshPlan, ref snapshot.Ref) Member {
+func (x describer) member(v *snapshot.VirtualMeshPlan, ref snapshot.Ref) Member {
 	out := Member{Mesh: ref, State: commonv1.ApprovalStateInvalid, Gateways: []string{}}
 	for _, issue := range v.Issues {
 		if issue.Target == ref {

@@ -181,7 +181,7 @@ func (x *Index) Why(from, to snapshot.Ref, request Request) *Why {
 	case modeOf(q.workload) != "" && !modeOf(q.workload).IsAmbient() && canBeCalled(x, to):
 		out.Verdict, out.Reason = Unknown, "the callers are a "+modeText(modeOf(q.workload))+": where it sends requests is not followed"
 	case x.virtualDestinations[to] != nil && modeOf(q.workload).IsAmbient():
-		out.Host, out.Issues = x.virtualDestinations[to].Hostname, q.issuesOf(to)
+		out.Host, out.Issues = x.virtualDestinations[to].Hostname, q.issues.of(to)
 		out.Verdict, out.Reason = Unknown, "the callers are in ambient mode: what ztunnel does with the host of a VirtualDestination is not followed"
 	case x.destinations[to] != nil:
 		q.answerDestination(out, x.destinations[to])
@@ -208,7 +208,7 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 	if port != nil {
 		out.Protocol = snapshot.PortProtocol(*port)
 	}
-	out.Issues = q.issuesOf(d.Ref)
+	out.Issues = q.issues.of(d.Ref)
 	switch {
 	case d.Mesh == nil:
 		out.Verdict, out.Reason = Unreachable, "the mesh of "+d.Ref.Name+" is not known; see meshctl describe mesh"
@@ -282,7 +282,7 @@ func (q *query) answerDestination(out *Why, d *snapshot.DestinationPlan) {
 // follow sets the outcomes of a request that takes a route: those of self without one, or where it has no targets.
 func (q *query) follow(out *Why, route *snapshot.Route, self func(*query) []Outcome) {
 	if route != nil {
-		r := q.route(route)
+		r := describing(q.Index).route(route)
 		// Of a request, the method is known, on which retries may depend.
 		r.Settings = actionSettings(&snapshot.Route{Match: snapshot.Match{Request: &networkingv1.HttpMatcher{Method: q.request.Method}}, Action: route.Action})
 		out.Route, q.action = &r, route.Action

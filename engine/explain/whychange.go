@@ -104,7 +104,7 @@ func (w *Why) Verify(after *Index) {
 			if ref.Kind == snapshot.NoKind {
 				ref = addedPolicy(after.state.Input)
 			}
-			if issues := after.issuesAbout(ref, o.Destination); len(issues) > 0 {
+			if issues := after.issues.about(ref, o.Destination); len(issues) > 0 {
 				o.Change.NotEnough = issues[0].Message
 			}
 		}

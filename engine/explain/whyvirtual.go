@@ -10,7 +10,7 @@ import (
 
 // answerVirtualDestination answers for a VirtualDestination.
 func (q *query) answerVirtualDestination(out *Why, v *snapshot.VirtualDestinationPlan) {
-	out.Protocol, out.Issues, out.Host = v.Protocol, q.issuesOf(v.Ref), v.Hostname
+	out.Protocol, out.Issues, out.Host = v.Protocol, q.issues.of(v.Ref), v.Hostname
 	if q.request.Port == 0 {
 		q.request.Port = v.Port
 	}

@@ -100,11 +100,11 @@ func loggedText(by []LoggedBy) string {
 	return strings.Join(texts, ", ")
 }
 
-func (x *Index) workload(o *discoveryv1.Workload) *Workload {
+func (x describer) workload(o *discoveryv1.Workload) *Workload {
 	ref := snapshot.RefOf(snapshot.Workload, o)
 	out := &Workload{
 		Ref: ref, ServiceAccount: account(o), Destinations: []snapshot.Ref{}, Policies: []snapshot.Ref{}, Calls: []Call{},
-		LoggedBy: loggedBy(x.state, o), Egress: x.egress(ref), Seen: seenWorkload(x, ref), Issues: x.issuesOf(ref),
+		LoggedBy: loggedBy(x.state, o), Egress: x.egress(ref), Seen: seenWorkload(x.Index, ref), Issues: x.issues.of(ref),
 	}
 	if k := o.Spec.Kubernetes; k != nil {
 		out.PodLabels, out.ControllerKind, out.Gateway = k.PodLabels, k.ControllerKind, k.Gateway

@@ -56,7 +56,7 @@ func (a *answers) ask(state *snapshot.State) (out []prometheus.Metric) {
 	x := explain.New(state)
 	type group struct{ kind, state string }
 	counts := map[group]int{}
-	table := x.Policies()
+	table := x.Tables(nil).Policies()
 	for i := range table.Rows {
 		if item, ok := table.Rows[i].Item.(*explain.PolicyItem); ok {
 			counts[group{item.Ref.Kind.String(), string(item.State)}]++
