@@ -99,7 +99,7 @@ func (r *registration) revoke(ctx context.Context) error {
 		return nil
 	}
 	r.before = nil
-	for _, o := range r.accessObjects() {
+	for _, o := range wantedBy(r).accessObjects() {
 		if o.resource != clusterRoleBindings && o.resource != roleBindings {
 			continue
 		}
@@ -123,7 +123,7 @@ func (r *registration) notRevoked(err error) error {
 }
 
 // tokenPolicy limits the life of the tokens that the account makes of itself. Rules cannot express that.
-func (r *registration) tokenPolicy() admissionv1.ValidatingAdmissionPolicySpec {
+func (r wantedObjects) tokenPolicy() admissionv1.ValidatingAdmissionPolicySpec {
 	return admissionv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy: ptr.To(admissionv1.Fail),
 		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
@@ -152,7 +152,7 @@ func (r *registration) tokenPolicy() admissionv1.ValidatingAdmissionPolicySpec {
 }
 
 // accountPolicy are a ValidatingAdmissionPolicy about one account, and its binding.
-func (r *registration) accountPolicy(name, account string, spec admissionv1.ValidatingAdmissionPolicySpec) []*object {
+func (r wantedObjects) accountPolicy(name, account string, spec admissionv1.ValidatingAdmissionPolicySpec) []*object {
 	spec.MatchConditions = []admissionv1.MatchCondition{{
 		Name: "account", Expression: fmt.Sprintf("request.userInfo.username == '%s'", cluster.ServiceAccountUser(r.RemoteNamespace, account)),
 	}}

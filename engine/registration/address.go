@@ -17,11 +17,16 @@ import (
 	"github.com/meshctl/meshctl/engine/kube"
 )
 
+// endpointFinder finds out how serve, and who registers, reach the API server.
+type endpointFinder struct{ *registration }
+
+func endpointsFor(r *registration) endpointFinder { return endpointFinder{r} }
+
 // findEndpoint finds what the stored kubeconfig will say about the server, and how the caller
 // reaches it: by its own way, or else at the given address. The certificate is always verified:
 // if it does not cover the address, the name that it does cover is expected there instead, and
 // a note says so.
-func (r *registration) findEndpoint(ctx context.Context) error {
+func (r endpointFinder) findEndpoint(ctx context.Context) error {
 	if r.inside {
 		return r.findInside(ctx)
 	}
@@ -41,7 +46,7 @@ func (r *registration) findEndpoint(ctx context.Context) error {
 
 // dialStored connects to what will be stored, as the one who will use it would. It reports whether
 // the server was reached; an error says that it was not, or is the wrong one.
-func (r *registration) dialStored(ctx context.Context, own, stored *cluster.Credential) (reached bool, err error) {
+func (r endpointFinder) dialStored(ctx context.Context, own, stored *cluster.Credential) (reached bool, err error) {
 	r.endpoint, r.dialled = stored, stored
 	reached, err = r.handshake(ctx, stored)
 	var wrongName x509.HostnameError
@@ -56,7 +61,7 @@ func (r *registration) dialStored(ctx context.Context, own, stored *cluster.Cred
 }
 
 // expectName makes whoever uses the stored address expect the name of the caller's way there.
-func (r *registration) expectName(own *cluster.Credential) {
+func (r endpointFinder) expectName(own *cluster.Credential) {
 	r.endpoint.ServerName = hostOf(own.ServerName, own.Server)
 	r.report.note(fmt.Sprintf("the certificate of %s does not cover that name; it is expected to cover %s instead (tls-server-name)",
 		r.endpoint.Server, r.endpoint.ServerName))
@@ -64,7 +69,7 @@ func (r *registration) expectName(own *cluster.Credential) {
 
 // handshake is cluster.Handshake within the time for a first answer. It reports whether a server
 // was reached, whichever that is.
-func (r *registration) handshake(ctx context.Context, c *cluster.Credential) (bool, error) {
+func (r endpointFinder) handshake(ctx context.Context, c *cluster.Credential) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
 	ctx, reached := kube.WithReached(ctx)
@@ -76,7 +81,7 @@ func (r *registration) handshake(ctx context.Context, c *cluster.Credential) (bo
 }
 
 // with is the way on which the caller reaches the server, with the token of a credential.
-func (r *registration) with(c *cluster.Credential) *cluster.Credential {
+func (r endpointFinder) with(c *cluster.Credential) *cluster.Credential {
 	out := *r.dialled
 	out.Token = c.Token
 	return &out

@@ -71,7 +71,7 @@ var (
 )
 
 // agentNamespaces are those in which the agent has a Role, with its rules.
-func (r *registration) agentNamespaces() map[string][]rbacv1.PolicyRule {
+func (r wantedObjects) agentNamespaces() map[string][]rbacv1.PolicyRule {
 	out := map[string][]rbacv1.PolicyRule{r.RemoteNamespace: r.Agent.OwnRules(r.meshNames...)}
 	for _, namespace := range r.meshNamespaces {
 		out[namespace] = append(out[namespace], r.Agent.MeshRules...)
@@ -81,7 +81,7 @@ func (r *registration) agentNamespaces() map[string][]rbacv1.PolicyRule {
 
 // agentObjects are what the agent has on its cluster, in the order in which they are written:
 // the limits come before the rights.
-func (r *registration) agentObjects() []*object {
+func (r wantedObjects) agentObjects() []*object {
 	if r.Agent == nil {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (r *registration) agentGrants(ctx context.Context) ([]access, error) {
 	if err != nil {
 		return nil, err
 	}
-	namespaces := r.agentNamespaces()
+	namespaces := wantedBy(r).agentNamespaces()
 	namespaces[r.RemoteNamespace] = slices.Concat(namespaces[r.RemoteNamespace], r.Agent.MoreRules)
 	for namespace, rules := range namespaces {
 		wanted := ruleAccesses(rules)

@@ -32,7 +32,7 @@ const (
 )
 
 // agentDeployment runs the agent, under the restricted Pod Security Standard.
-func (r *registration) agentDeployment(name, image string) *object {
+func (r wantedObjects) agentDeployment(name, image string) *object {
 	selector := map[string]string{"app.kubernetes.io/name": agentAppName, snapshot.PlaneLabel: r.plane.ID}
 	pod := map[string]string{"sidecar.istio.io/inject": "false"}
 	for k, v := range selector {

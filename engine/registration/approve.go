@@ -101,7 +101,7 @@ func (r *via) inspectWaiting(ctx context.Context, o ApproveOptions) (a snapshot.
 	if r.missing.managementNamespace, err = r.management.lacksNamespace(ctx, r.MgmtNamespace); err != nil {
 		return a, err
 	}
-	if r.missing.crds, err = r.management.outdatedCRDs(ctx, ""); err != nil {
+	if r.missing.crds, err = crdsOn(r.management).outdatedCRDs(ctx, ""); err != nil {
 		return a, err
 	}
 	if err := r.readIdentity(ctx); err != nil {

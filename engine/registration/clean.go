@@ -172,7 +172,7 @@ func (d *deregistration) collectTranslated(ctx context.Context) error {
 		quiet = quietWhileServed
 	}
 	for _, selector := range translatedSelectors(d.plane, d.Name) {
-		changes, err := d.remote.collect(ctx, translatedKinds(), selector, quiet)
+		changes, err := collecting(d.remote).collect(ctx, translatedKinds(), selector, quiet)
 		d.report.add(changes...)
 		if err != nil {
 			return err

@@ -53,9 +53,14 @@ func reversed(kinds []snapshot.Kind) []snapshot.Kind {
 	return out
 }
 
+// collector deletes objects of a server by their labels.
+type collector struct{ *server }
+
+func collecting(s *server) collector { return collector{s} }
+
 // each calls yield for every object of the type that the selector selects, page
 // by page. A type that the server does not have has no objects.
-func (s *server) each(ctx context.Context, r resource, selector string, yield func(*metav1.PartialObjectMetadata)) error {
+func (s collector) each(ctx context.Context, r resource, selector string, yield func(*metav1.PartialObjectMetadata)) error {
 	options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
 	for {
 		list, err := s.meta.Resource(r.GroupVersionResource).List(ctx, options)
@@ -77,7 +82,7 @@ func (s *server) each(ctx context.Context, r resource, selector string, yield fu
 // collect deletes what the selector selects of the kinds, until nothing of it
 // is found any more, and for as long as quiet says after that: a serve that has
 // not seen the deregistration yet may still write.
-func (s *server) collect(ctx context.Context, kinds []snapshot.Kind, selector string, quiet time.Duration) ([]Change, error) {
+func (s collector) collect(ctx context.Context, kinds []snapshot.Kind, selector string, quiet time.Duration) ([]Change, error) {
 	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
 	defer cancel()
 	counts := make([]int, len(kinds))
@@ -105,7 +110,7 @@ func (s *server) collect(ctx context.Context, kinds []snapshot.Kind, selector st
 	}
 }
 
-func (s *server) collected(kinds []snapshot.Kind, counts []int) []Change {
+func (s collector) collected(kinds []snapshot.Kind, counts []int) []Change {
 	var out []Change
 	for i, k := range kinds {
 		if counts[i] > 0 {
@@ -117,7 +122,7 @@ func (s *server) collected(kinds []snapshot.Kind, counts []int) []Change {
 
 // collectKind makes one pass over one type: it returns how many objects it saw,
 // those on their way out included, and how many it deleted.
-func (s *server) collectKind(ctx context.Context, r resource, selector string) (seen, deleted int, err error) {
+func (s collector) collectKind(ctx context.Context, r resource, selector string) (seen, deleted int, err error) {
 	var done atomic.Int64
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelDeletes)
@@ -142,7 +147,7 @@ func (s *server) collectKind(ctx context.Context, r resource, selector string) (
 
 // deleteExactly deletes the object that was seen, not one that has taken its
 // place since.
-func (s *server) deleteExactly(ctx context.Context, r resource, o *metav1.PartialObjectMetadata) error {
+func (s collector) deleteExactly(ctx context.Context, r resource, o *metav1.PartialObjectMetadata) error {
 	uid := o.UID
 	err := s.meta.Resource(r.GroupVersionResource).Namespace(o.Namespace).Delete(ctx, o.Name,
 		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})

@@ -34,11 +34,11 @@ func InstallCRDs(ctx context.Context, config *rest.Config) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	outdated, err := s.outdatedCRDs(ctx, "")
+	outdated, err := crdsOn(s).outdatedCRDs(ctx, "")
 	if err != nil {
 		return Report{}, err
 	}
-	changes, err := s.applyCRDs(ctx, outdated)
+	changes, err := crdsOn(s).applyCRDs(ctx, outdated)
 	return Report{Changes: changes}, err
 }
 
@@ -47,9 +47,14 @@ func InstallCRDs(ctx context.Context, config *rest.Config) (Report, error) {
 // management plane may use them, and with them its objects would go.
 var agentGroup = snapshot.CertificateRequest.Info().Group
 
+// crdInstaller writes the types of objects to a server.
+type crdInstaller struct{ *server }
+
+func crdsOn(s *server) crdInstaller { return crdInstaller{s} }
+
 // outdatedCRDs lists the types of an API group that are missing or differ; of all groups if it is
 // empty.
-func (s *server) outdatedCRDs(ctx context.Context, group string) ([]*object, error) {
+func (s crdInstaller) outdatedCRDs(ctx context.Context, group string) ([]*object, error) {
 	all, err := crds.All()
 	if err != nil {
 		return nil, fmt.Errorf("the custom resource types of this binary: %w", err)
@@ -107,7 +112,7 @@ func crdObject(crd *apiextensionsv1.CustomResourceDefinition) (o *object, hash s
 }
 
 // applyCRDs writes the types and waits until they are served.
-func (s *server) applyCRDs(ctx context.Context, outdated []*object) ([]Change, error) {
+func (s crdInstaller) applyCRDs(ctx context.Context, outdated []*object) ([]Change, error) {
 	var changes []Change
 	for _, o := range outdated {
 		change, err := s.apply(ctx, o)
@@ -127,7 +132,7 @@ func (s *server) applyCRDs(ctx context.Context, outdated []*object) ([]Change, e
 	return changes, nil
 }
 
-func (s *server) established(ctx context.Context, name string) (bool, error) {
+func (s crdInstaller) established(ctx context.Context, name string) (bool, error) {
 	found, err := s.get(ctx, crdResource, "", name)
 	if err != nil || found == nil {
 		return false, err
@@ -145,7 +150,7 @@ func (s *server) established(ctx context.Context, name string) (bool, error) {
 }
 
 // served asks for the type itself: the condition comes a little earlier.
-func (s *server) served(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) bool {
+func (s crdInstaller) served(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	for i := range crd.Spec.Versions {
 		gvr := schema.GroupVersionResource{Group: crd.Spec.Group, Version: crd.Spec.Versions[i].Name, Resource: crd.Spec.Names.Plural}
 		if _, err := s.meta.Resource(gvr).List(ctx, metav1.ListOptions{Limit: 1}); crd.Spec.Versions[i].Served && apierrors.IsNotFound(err) {

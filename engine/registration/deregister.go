@@ -304,7 +304,7 @@ func (d *deregistration) forget(ctx context.Context) error {
 // settle removes what was discovered, waits for what serve collects elsewhere,
 // and keeps or drops the record of what was left behind because of why.
 func (d *deregistration) settle(ctx context.Context, why error) error {
-	changes, err := d.management.collect(ctx, discoveredKinds(), discoveredSelector(d.MgmtNamespace, d.Name), 0)
+	changes, err := collecting(d.management).collect(ctx, discoveredKinds(), discoveredSelector(d.MgmtNamespace, d.Name), 0)
 	d.report.add(changes...)
 	if err != nil {
 		return err

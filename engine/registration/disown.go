@@ -49,7 +49,7 @@ func (d *deregistration) disownKind(ctx context.Context, r resource, patch []byt
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelDeletes)
 	for _, selector := range translatedSelectors(d.plane, d.Name) {
-		err = errors.Join(err, d.remote.each(ctx, r, selector, func(o *metav1.PartialObjectMetadata) {
+		err = errors.Join(err, collecting(d.remote).each(ctx, r, selector, func(o *metav1.PartialObjectMetadata) {
 			group.Go(func() error {
 				_, err := d.remote.meta.Resource(r.GroupVersionResource).Namespace(o.Namespace).Patch(groupCtx, o.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 				switch {

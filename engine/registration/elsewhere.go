@@ -109,7 +109,7 @@ func (o other) leadingTo(ctx context.Context, plane snapshot.Plane, cluster stri
 	n := 0
 	for _, k := range translatedKinds() {
 		selector := labels.Set{snapshot.NetworkingOwnerLabel: plane.Namespace, snapshot.ClusterLabel: o.name}.String()
-		err := o.each(ctx, kindResource(k), selector, func(m *metav1.PartialObjectMetadata) {
+		err := collecting(o.server).each(ctx, kindResource(k), selector, func(m *metav1.PartialObjectMetadata) {
 			if plane.Owns(m.Labels) && strings.HasSuffix(m.Annotations[snapshot.FederationAnnotation], "."+cluster) {
 				n++
 			}

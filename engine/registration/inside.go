@@ -30,7 +30,7 @@ func (s *server) servesInside(ctx context.Context, namespace string) (bool, erro
 
 // findInside is findEndpoint for a serve that runs in the management cluster: what the caller can
 // dial is not what serve's pods can dial.
-func (r *registration) findInside(ctx context.Context) error {
+func (r endpointFinder) findInside(ctx context.Context) error {
 	own, err := ownEndpoint(onThisMachine(r.RemoteConfig))
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (r *registration) findInside(ctx context.Context) error {
 
 // storeUnseen stores an address that the caller cannot dial. What can be checked on the caller's own
 // way is: the certificate.
-func (r *registration) storeUnseen(ctx context.Context, own, stored *cluster.Credential) error {
+func (r endpointFinder) storeUnseen(ctx context.Context, own, stored *cluster.Credential) error {
 	r.endpoint, r.dialled = stored, own
 	named := *own
 	named.ServerName = hostOf("", stored.Server)
@@ -86,7 +86,7 @@ func (r *registration) storeUnseen(ctx context.Context, own, stored *cluster.Cre
 
 // keptAddress is the address with which the cluster is registered already; empty if it is not, or
 // with one that pods cannot reach.
-func (r *registration) keptAddress(ctx context.Context, own *cluster.Credential) string {
+func (r endpointFinder) keptAddress(ctx context.Context, own *cluster.Credential) string {
 	secret, err := storedSecret(ctx, r.management.clientset, r.MgmtNamespace, r.Name)
 	if err != nil || secret == nil || secret.Annotations[cluster.UIDAnnotation] != string(r.remote.uid) {
 		return "" // the right to read it is asked for later
@@ -99,7 +99,7 @@ func (r *registration) keptAddress(ctx context.Context, own *cluster.Credential)
 	return address
 }
 
-func (r *registration) deployment() string { return r.MgmtNamespace + "/" + ServeName }
+func (r endpointFinder) deployment() string { return r.MgmtNamespace + "/" + ServeName }
 
 // isInCluster reports whether a host is the API server of the cluster of the pod that asks.
 func isInCluster(host string) bool {

@@ -70,13 +70,13 @@ func (i *installation) preflight(ctx context.Context) error {
 		return err
 	}
 	i.namespaceExists = !absent
-	if i.missing, err = i.server.outdatedCRDs(ctx, ""); err != nil {
+	if i.missing, err = crdsOn(i.server).outdatedCRDs(ctx, ""); err != nil {
 		return err
 	}
 	if err := i.server.require(ctx, i.wanted()); err != nil {
 		return err
 	}
-	if err := i.server.loseNothing(ctx, i.missing); err != nil {
+	if err := crdsOn(i.server).loseNothing(ctx, i.missing); err != nil {
 		return err
 	}
 	var foreign []error
@@ -158,7 +158,7 @@ func (i *installation) write(ctx context.Context) error {
 	if len(i.missing) > 0 {
 		i.Progress(fmt.Sprintf("writing %d custom resource types", len(i.missing)))
 	}
-	changes, err := i.server.applyCRDs(ctx, i.missing)
+	changes, err := crdsOn(i.server).applyCRDs(ctx, i.missing)
 	i.report.add(changes...)
 	if err != nil {
 		return err

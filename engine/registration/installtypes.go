@@ -48,7 +48,7 @@ const mostLosses = 10
 
 // loseNothing returns a *LossError if one of the types has no version in which objects are stored,
 // or no field that an object has: the API server drops unknown fields at the next write.
-func (s *server) loseNothing(ctx context.Context, types []*object) error {
+func (s crdInstaller) loseNothing(ctx context.Context, types []*object) error {
 	all, err := crds.All()
 	if err != nil {
 		return fmt.Errorf("the custom resource types of this binary: %w", err)
@@ -85,7 +85,7 @@ func (s *server) loseNothing(ctx context.Context, types []*object) error {
 	return &LossError{Server: s.label, Losses: losses}
 }
 
-func (s *server) losses(ctx context.Context, stored, wanted *apiextensionsv1.CustomResourceDefinition) ([]string, error) {
+func (s crdInstaller) losses(ctx context.Context, stored, wanted *apiextensionsv1.CustomResourceDefinition) ([]string, error) {
 	var losses []string
 	for _, version := range stored.Status.StoredVersions {
 		if schemaOf(wanted, version) == nil {

@@ -93,7 +93,7 @@ func Invite(ctx context.Context, o InviteOptions) (Invitation, error) {
 	if err != nil {
 		return out, err
 	}
-	for _, o := range slices.Concat([]*object{r.remoteNamespaceObject()}, types, r.remoteObjects()) {
+	for _, o := range slices.Concat([]*object{wantedBy(r.registration).remoteNamespaceObject()}, types, wantedBy(r.registration).remoteObjects()) {
 		out.Objects = append(out.Objects, o.want)
 	}
 	return out, nil
@@ -135,7 +135,7 @@ func (r *via) inspectInvited(ctx context.Context) error {
 	if r.missing.managementNamespace, err = r.management.lacksNamespace(ctx, r.MgmtNamespace); err != nil {
 		return err
 	}
-	if r.missing.crds, err = r.management.outdatedCRDs(ctx, ""); err != nil {
+	if r.missing.crds, err = crdsOn(r.management).outdatedCRDs(ctx, ""); err != nil {
 		return err
 	}
 	if err := r.readIdentity(ctx); err != nil {
@@ -206,7 +206,7 @@ func (r *via) checkInvited(ctx context.Context) error {
 }
 
 func (r *via) writeManagementCRDs(ctx context.Context) error {
-	changes, err := r.management.applyCRDs(ctx, r.missing.crds)
+	changes, err := crdsOn(r.management).applyCRDs(ctx, r.missing.crds)
 	r.report.add(changes...)
 	return err
 }

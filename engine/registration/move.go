@@ -36,6 +36,11 @@ type former struct {
 	rights, rest []*object
 }
 
+// mover moves it to the namespace that the registration has now.
+type mover struct{ *registration }
+
+func moving(r *registration) mover { return mover{r} }
+
 // place decides the namespace of the accounts, and finds what is to move.
 func (r *registration) place(ctx context.Context) error {
 	registered, err := r.management.getKubernetesCluster(ctx, r.MgmtNamespace, r.Name)
@@ -53,7 +58,7 @@ func (r *registration) place(ctx context.Context) error {
 	own := was
 	if planes {
 		own += ownSuffix
-		if err := r.inspectFormer(ctx, was); err != nil {
+		if err := moving(r).inspectFormer(ctx, was); err != nil {
 			return err
 		}
 		if registered != nil && registered.Status.Namespace == was {
@@ -84,7 +89,7 @@ func (r *registration) isPlanes(ctx context.Context, namespace string) (bool, er
 }
 
 // inspectFormer finds the objects of the registration in a namespace.
-func (r *registration) inspectFormer(ctx context.Context, namespace string) error {
+func (r mover) inspectFormer(ctx context.Context, namespace string) error {
 	plane, err := r.management.plane(ctx, r.MgmtNamespace)
 	if unlessForbidden(err) != nil {
 		return err
@@ -116,7 +121,7 @@ func (r *registration) inspectFormer(ctx context.Context, namespace string) erro
 }
 
 // checkFormer says what keeps the accounts from moving.
-func (r *registration) checkFormer() error {
+func (r mover) checkFormer() error {
 	for _, o := range r.former.rights {
 		if o.name == moreName(r.plane.ID) && o.resource == roles && r.Agent != nil && len(r.Agent.MoreRules) == 0 {
 			return fmt.Errorf("cluster %s: its agent moves from namespace %s to %s, and %s lets it read what Vault needs in the former; "+
@@ -128,7 +133,7 @@ func (r *registration) checkFormer() error {
 }
 
 // formerAccess is what moving needs.
-func (r *registration) formerAccess() []access {
+func (r mover) formerAccess() []access {
 	if r.former.namespace == "" {
 		return nil
 	}
@@ -153,7 +158,7 @@ func (r *registration) formerAccess() []access {
 
 // endFormer takes the agent of versions before its rights, and gives what it made to its successor, which goes on with it: the
 // certificates stay as they are until the successor has others below the same root.
-func (r *registration) endFormer(ctx context.Context) error {
+func (r mover) endFormer(ctx context.Context) error {
 	if r.former.namespace == "" {
 		return nil
 	}
@@ -176,7 +181,7 @@ func (r *registration) endFormer(ctx context.Context) error {
 
 // handOverRequests copies what the agent is asked for, and what it has reported, to its new namespace. It goes on with that: else
 // it would have to restart workloads of which it does not know any more what they hold.
-func (r *registration) handOverRequests(ctx context.Context) error {
+func (r mover) handOverRequests(ctx context.Context) error {
 	list, err := r.remote.dynamic.Resource(issuedCertificates.GroupVersionResource).Namespace(r.former.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("%s: listing %s of namespace %s: %w", r.remote.label, issuedCertificates.Resource, r.former.namespace, err)
@@ -192,7 +197,7 @@ func (r *registration) handOverRequests(ctx context.Context) error {
 	return nil
 }
 
-func (r *registration) handOverRequest(ctx context.Context, o *unstructured.Unstructured) error {
+func (r mover) handOverRequest(ctx context.Context, o *unstructured.Unstructured) error {
 	there := r.remote.dynamic.Resource(issuedCertificates.GroupVersionResource).Namespace(r.RemoteNamespace)
 	is, err := there.Get(ctx, o.GetName(), metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -225,7 +230,7 @@ func (r *registration) handOverRequest(ctx context.Context, o *unstructured.Unst
 }
 
 // copied is an object in the agent's new namespace, with one part of it.
-func (r *registration) copied(o *unstructured.Unstructured, part string, value map[string]any) *unstructured.Unstructured {
+func (r mover) copied(o *unstructured.Unstructured, part string, value map[string]any) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: map[string]any{}}
 	if value != nil {
 		out.Object[part] = value
@@ -239,7 +244,7 @@ func (r *registration) copied(o *unstructured.Unstructured, part string, value m
 
 // removeFormerState removes the keys and requests of the old agent, but not those of an agent of another management plane, which
 // may be in the same namespace.
-func (r *registration) removeFormerState(ctx context.Context) error {
+func (r mover) removeFormerState(ctx context.Context) error {
 	its, others := map[string]bool{}, false
 	list, err := r.remote.meta.Resource(issuedCertificates.GroupVersionResource).Namespace(r.former.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil && !kube.IsAbsent(err) {
@@ -273,7 +278,7 @@ func (r *registration) deleteAll(ctx context.Context, objects []*object) error {
 }
 
 // handOver marks the Secrets of the control planes of a namespace as those of the agent in its new namespace.
-func (r *registration) handOver(ctx context.Context, namespace string) error {
+func (r mover) handOver(ctx context.Context, namespace string) error {
 	client := r.remote.meta.Resource(secrets.GroupVersionResource).Namespace(namespace)
 	list, err := client.List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -300,7 +305,7 @@ func (r *registration) handOver(ctx context.Context, namespace string) error {
 }
 
 // removeFormer removes the rest.
-func (r *registration) removeFormer(ctx context.Context) error {
+func (r mover) removeFormer(ctx context.Context) error {
 	if err := r.deleteAll(ctx, r.former.rest); err != nil {
 		return err
 	}

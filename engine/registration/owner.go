@@ -36,11 +36,11 @@ func invitedLeaveRules(planeID string) []rbacv1.PolicyRule {
 
 // leaveObjects are the owner, and what lets the agent delete it.
 func (r *via) leaveObjects() []*object {
-	name, labels, rules := snapshot.RelayLeaveName(r.plane.ID), r.labels(), leaveRules(r.plane.ID)
+	name, labels, rules := snapshot.RelayLeaveName(r.plane.ID), wantedBy(r.registration).labels(), leaveRules(r.plane.ID)
 	if r.remote == nil {
 		rules = invitedLeaveRules(r.plane.ID)
 	}
-	return r.clusterRoleObjects(name, name, labels, labels, rules, AgentName(r.plane.ID))
+	return wantedBy(r.registration).clusterRoleObjects(name, name, labels, labels, rules, AgentName(r.plane.ID))
 }
 
 // invitedRest is what the agent of an invited cluster leaves there beside its namespace: it gives nobody a right. Other clusters have nothing of it.

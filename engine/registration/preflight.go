@@ -27,7 +27,7 @@ func (r *registration) preflight(ctx context.Context) error {
 	}
 	if r.via.relayed() {
 		err = r.via.findRelay(ctx, r.remote.uid == r.management.uid)
-	} else if err = r.findEndpoint(ctx); err != nil {
+	} else if err = endpointsFor(r).findEndpoint(ctx); err != nil {
 		err = fmt.Errorf("cluster %s: %w", r.Name, err)
 	}
 	if err != nil {
@@ -62,7 +62,7 @@ func (r *registration) preflight(ctx context.Context) error {
 	); err != nil {
 		return err
 	}
-	if err := r.checkFormer(); err != nil {
+	if err := moving(r).checkFormer(); err != nil {
 		return err
 	}
 	if err := r.checkForeign(ctx); err != nil {
@@ -90,7 +90,7 @@ func (r *registration) inspectManagement(ctx context.Context) error {
 	if r.missing.managementNamespace, err = r.management.lacksNamespace(ctx, r.MgmtNamespace); err != nil {
 		return err
 	}
-	if r.missing.crds, err = r.management.outdatedCRDs(ctx, ""); err != nil {
+	if r.missing.crds, err = crdsOn(r.management).outdatedCRDs(ctx, ""); err != nil {
 		return err
 	}
 	if err := r.readIdentity(ctx); err != nil {
@@ -105,7 +105,7 @@ func (r *registration) inspectRemote(ctx context.Context) (err error) {
 	if r.missing.remoteNamespace, err = r.remote.lacksNamespace(ctx, r.RemoteNamespace); err != nil {
 		return err
 	}
-	if r.missing.remoteCRDs, err = r.remote.outdatedCRDs(ctx, agentGroup); err != nil {
+	if r.missing.remoteCRDs, err = crdsOn(r.remote).outdatedCRDs(ctx, agentGroup); err != nil {
 		return err
 	}
 	r.old, err = r.remote.oldObjects(ctx, r.Name, r.RemoteNamespace)
@@ -178,7 +178,7 @@ func (r *registration) remoteMayWrite(ctx context.Context) error {
 	for _, crd := range r.missing.remoteCRDs {
 		wanted = append(wanted, applyVerbs(crdResource.access("", crd.name))...)
 	}
-	for _, o := range r.remoteObjects() {
+	for _, o := range wantedBy(r).remoteObjects() {
 		if o.resource != serviceAccounts {
 			wanted = append(wanted, applyVerbs(o.access(o.namespace, o.name))...)
 		}
@@ -216,12 +216,12 @@ func (r *registration) remoteMayWrite(ctx context.Context) error {
 		return err
 	}
 	grants = append(grants, more...)
-	return r.remote.require(ctx, slices.Concat(wanted, grants, r.formerAccess()))
+	return r.remote.require(ctx, slices.Concat(wanted, grants, moving(r).formerAccess()))
 }
 
 // checkForeign rejects objects that meshctl did not create.
 func (r *registration) checkForeign(ctx context.Context) error {
-	for _, o := range r.remoteObjects() {
+	for _, o := range wantedBy(r).remoteObjects() {
 		found, err := r.remote.owned(ctx, o)
 		if err != nil {
 			return err

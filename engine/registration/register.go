@@ -99,12 +99,12 @@ func (r *registration) write(ctx context.Context) error {
 		r.writeNamespaces,
 		r.writeIdentity,
 		r.keepAccount,
-		r.endFormer,
+		moving(r).endFormer,
 		r.removeAgentAccount,
 		r.writeRemote,
 		r.writeCredential,
 		r.removeOld,
-		r.removeFormer,
+		moving(r).removeFormer,
 		r.writeKubernetesCluster,
 		r.forgetLeftovers,
 	}
@@ -128,7 +128,7 @@ func (r *registration) writeCRDs(ctx context.Context) error {
 	if err := r.via.writeManagementCRDs(ctx); err != nil || r.remote.uid == r.management.uid {
 		return err
 	}
-	changes, err := r.remote.applyCRDs(ctx, r.missing.remoteCRDs)
+	changes, err := crdsOn(r.remote).applyCRDs(ctx, r.missing.remoteCRDs)
 	r.report.add(changes...)
 	return err
 }
@@ -142,7 +142,7 @@ func (r *registration) writeNamespaces(ctx context.Context) error {
 	if exists || err != nil {
 		return err
 	}
-	return r.apply(ctx, r.remote, r.remoteNamespaceObject())
+	return r.apply(ctx, r.remote, wantedBy(r).remoteNamespaceObject())
 }
 
 // writeIdentity stores the identity of the management plane with its first cluster.
@@ -162,7 +162,7 @@ func (r *registration) writeIdentity(ctx context.Context) error {
 }
 
 func (r *registration) writeRemote(ctx context.Context) error {
-	for _, o := range r.remoteObjects() {
+	for _, o := range wantedBy(r).remoteObjects() {
 		o.owner = r.via.owner
 		if err := r.apply(ctx, r.remote, o); err != nil {
 			return err
@@ -197,14 +197,14 @@ func (r *registration) writeCredential(ctx context.Context) error {
 	if granted := life.Granted(); granted != r.ttl() {
 		r.report.note((&cluster.ShortenedError{Granted: granted, Wanted: r.ttl()}).Error())
 	}
-	if err := cluster.Verify(ctx, r.Name, r.with(&c), user, uid); err != nil {
+	if err := cluster.Verify(ctx, r.Name, endpointsFor(r).with(&c), user, uid); err != nil {
 		return err
 	}
 	own := access{verb: "create", resource: "serviceaccounts/token", name: r.account, namespace: r.RemoteNamespace}
-	if err := verifyGrants(ctx, r.Name, r.with(&c), slices.Concat(ruleAccesses(remoteRules(r.policies)), r.settingsAccess(), []access{own})); err != nil {
+	if err := verifyGrants(ctx, r.Name, endpointsFor(r).with(&c), slices.Concat(ruleAccesses(remoteRules(r.policies)), r.settingsAccess(), []access{own})); err != nil {
 		return err
 	}
-	if err := r.verifyLimit(ctx, r.with(&c)); err != nil {
+	if err := r.verifyLimit(ctx, endpointsFor(r).with(&c)); err != nil {
 		return err
 	}
 	if o.want, err = cluster.NewSecret(r.MgmtNamespace, r.Name, r.remote.uid, &c, life); err != nil {
@@ -227,7 +227,7 @@ func (r *registration) keepStored(ctx context.Context, user, uid string) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
-	return cluster.Verify(ctx, r.Name, r.with(stored), user, uid) == nil
+	return cluster.Verify(ctx, r.Name, endpointsFor(r).with(stored), user, uid) == nil
 }
 
 func (r *registration) forgetLeftovers(ctx context.Context) error {

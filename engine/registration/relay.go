@@ -168,19 +168,19 @@ func nodeAddress(ctx context.Context, s *server) (string, error) {
 
 // relayObjects are what a registration has on its cluster that is reached through its agent, in the order in which they are written.
 func (r *via) relayObjects() []*object {
-	labels := r.labels()
+	labels := wantedBy(r.registration).labels()
 	shared := maps.Clone(labels)
 	delete(shared, snapshot.ClusterLabel)
 	name, agent := RelayRoleName(r.plane.ID), AgentName(r.plane.ID)
-	out := r.clusterRoleObjects(RoleName(r.plane.ID), name, shared, labels, remoteRules(r.policies), agent)
+	out := wantedBy(r.registration).clusterRoleObjects(RoleName(r.plane.ID), name, shared, labels, remoteRules(r.policies), agent)
 	// After the permission: serve goes on writing.
 	out = append(out, policyObjects(HostsPolicyName(r.plane.ID), shared, hostsPolicy(r.suffixes))...)
 	rules := r.relayNamespaces()
 	for _, namespace := range slices.Sorted(maps.Keys(rules)) {
-		out = append(out, r.roleObjects(namespace, name, rules[namespace], agent)...)
+		out = append(out, wantedBy(r.registration).roleObjects(namespace, name, rules[namespace], agent)...)
 	}
 	// The token comes after all that its use takes, and before who uses it.
-	agentHas := r.agentObjects()
+	agentHas := wantedBy(r.registration).agentObjects()
 	split := slices.IndexFunc(agentHas, func(o *object) bool { return o.resource == deployments })
 	if split < 0 {
 		split = len(agentHas)
@@ -202,7 +202,7 @@ func (r *via) relaySecrets() []*object {
 	secret := func(name, key string, value []byte) *object {
 		return &object{
 			resource: secrets, namespace: r.RemoteNamespace, name: name, foreignHint: nameHint,
-			want: corev1ac.Secret(name, r.RemoteNamespace).WithLabels(r.labels()).WithData(map[string][]byte{key: value}),
+			want: corev1ac.Secret(name, r.RemoteNamespace).WithLabels(wantedBy(r.registration).labels()).WithData(map[string][]byte{key: value}),
 		}
 	}
 	root := secret(snapshot.RelayRootSecret, corev1.ServiceAccountRootCAKey, r.relayRoot)

@@ -101,7 +101,7 @@ func (r *via) invite(ctx context.Context, uid string) (err error) {
 // certificate, and the account of that until the agent is connected: nothing is out of reach in between.
 func (r *via) writeRelay(ctx context.Context) error {
 	steps := []func(context.Context) error{
-		r.writeCRDs, r.writeNamespaces, r.writeIdentity, r.endFormer, r.writeInvitation, r.writeRemote, r.removeOld, r.removeFormer,
+		r.writeCRDs, r.writeNamespaces, r.writeIdentity, moving(r.registration).endFormer, r.writeInvitation, r.writeRemote, r.removeOld, moving(r.registration).removeFormer,
 	}
 	if r.moves() {
 		steps = append(steps, r.awaitEnrolled)

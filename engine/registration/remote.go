@@ -14,9 +14,14 @@ import (
 // nameHint is the next step for objects that meshctl did not create.
 const nameHint = "delete it if nobody needs it, or choose another cluster name"
 
-// remoteNamespace is where the ServiceAccount lives. It is only written if it
+// wantedObjects are what a registration writes.
+type wantedObjects struct{ *registration }
+
+func wantedBy(r *registration) wantedObjects { return wantedObjects{r} }
+
+// remoteNamespaceObject is where the ServiceAccount lives. It is only written if it
 // is not there or registration made it.
-func (r *registration) remoteNamespaceObject() *object {
+func (r wantedObjects) remoteNamespaceObject() *object {
 	return &object{
 		resource: namespaces, name: r.RemoteNamespace,
 		want: corev1ac.Namespace(r.RemoteNamespace).
@@ -26,13 +31,13 @@ func (r *registration) remoteNamespaceObject() *object {
 }
 
 // labels are on each object of a registration.
-func (r *registration) labels() map[string]string {
+func (r wantedObjects) labels() map[string]string {
 	return map[string]string{cluster.ManagedByLabel: cluster.ManagedBy, snapshot.PlaneLabel: r.plane.ID, snapshot.ClusterLabel: r.Name}
 }
 
 // remoteObjects are what a registration has on its cluster beside the
 // namespace, in the order in which they are written.
-func (r *registration) remoteObjects() []*object {
+func (r wantedObjects) remoteObjects() []*object {
 	switch {
 	case r.via.relayed():
 		return append(r.via.leaveObjects(), r.via.relayObjects()...)
@@ -52,7 +57,7 @@ func (r *registration) remoteObjects() []*object {
 }
 
 // accessObjects are what serve may do on the cluster.
-func (r *registration) accessObjects() []*object {
+func (r wantedObjects) accessObjects() []*object {
 	labels := r.labels()
 	shared := maps.Clone(labels) // by all clusters that lead to this one
 	delete(shared, snapshot.ClusterLabel)
@@ -66,7 +71,7 @@ func (r *registration) accessObjects() []*object {
 }
 
 // subjects are accounts of the registration.
-func (r *registration) subjects(accounts []string) []*rbacv1ac.SubjectApplyConfiguration {
+func (r wantedObjects) subjects(accounts []string) []*rbacv1ac.SubjectApplyConfiguration {
 	var out []*rbacv1ac.SubjectApplyConfiguration
 	for _, account := range accounts {
 		out = append(out, rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithNamespace(r.RemoteNamespace).WithName(account))
@@ -75,7 +80,7 @@ func (r *registration) subjects(accounts []string) []*rbacv1ac.SubjectApplyConfi
 }
 
 // clusterRoleObjects give accounts rules in all namespaces.
-func (r *registration) clusterRoleObjects(role, binding string, roleLabels, bindingLabels map[string]string, rules []rbacv1.PolicyRule, accounts ...string) []*object {
+func (r wantedObjects) clusterRoleObjects(role, binding string, roleLabels, bindingLabels map[string]string, rules []rbacv1.PolicyRule, accounts ...string) []*object {
 	return []*object{
 		{
 			resource: clusterRoles, name: role, foreignHint: nameHint,
@@ -90,7 +95,7 @@ func (r *registration) clusterRoleObjects(role, binding string, roleLabels, bind
 }
 
 // roleObjects give accounts rules in a namespace.
-func (r *registration) roleObjects(namespace, name string, rules []rbacv1.PolicyRule, accounts ...string) []*object {
+func (r wantedObjects) roleObjects(namespace, name string, rules []rbacv1.PolicyRule, accounts ...string) []*object {
 	return []*object{
 		{
 			resource: roles, namespace: namespace, name: name, foreignHint: nameHint,

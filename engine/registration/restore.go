@@ -89,13 +89,13 @@ func (r *restoration) preflight(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if r.missing, err = r.server.outdatedCRDs(ctx, ""); err != nil {
+	if r.missing, err = crdsOn(r.server).outdatedCRDs(ctx, ""); err != nil {
 		return err
 	}
 	if err := r.server.require(ctx, r.needed()); err != nil {
 		return err
 	}
-	if err := r.server.loseNothing(ctx, r.missing); err != nil {
+	if err := crdsOn(r.server).loseNothing(ctx, r.missing); err != nil {
 		return err
 	}
 	r.stages = stagesOf(r.backup)
@@ -217,7 +217,7 @@ const parallelRestores = 8
 
 // write writes what is missing, stage by stage.
 func (r *restoration) write(ctx context.Context) error {
-	changes, err := r.server.applyCRDs(ctx, r.missing)
+	changes, err := crdsOn(r.server).applyCRDs(ctx, r.missing)
 	r.report.add(changes...)
 	if err != nil {
 		return err

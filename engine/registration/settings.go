@@ -50,7 +50,7 @@ func inspectUserTypes(ctx context.Context, r *registration) error {
 		}
 	}
 	for _, group := range groups {
-		types, err := r.remote.outdatedCRDs(ctx, group)
+		types, err := crdsOn(r.remote).outdatedCRDs(ctx, group)
 		if err != nil {
 			return err
 		}

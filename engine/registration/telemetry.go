@@ -177,7 +177,7 @@ func (t *telemetry) rights(ctx context.Context) error {
 		labels := map[string]string{cluster.ManagedByLabel: cluster.ManagedBy, snapshot.PlaneLabel: plane.ID, snapshot.ClusterLabel: t.Name}
 		r := &registration{account: account}
 		r.RemoteNamespace = namespace
-		objects = r.clusterRoleObjects(name, name, labels, labels, readProxiesRules(), account)
+		objects = wantedBy(r).clusterRoleObjects(name, name, labels, labels, readProxiesRules(), account)
 	}
 	if t.RemoteConfig == nil {
 		return t.describe(objects)

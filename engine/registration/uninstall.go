@@ -37,12 +37,12 @@ func (u *Uninstallation) types(ctx context.Context) ([]*object, error) {
 	if u.typesStay {
 		return nil, nil
 	}
-	return u.server.writtenTypes(ctx, "")
+	return crdsOn(u.server).writtenTypes(ctx, "")
 }
 
 // writtenTypes are the custom resource types of an API group that meshctl has written; of all groups if
 // it is empty.
-func (s *server) writtenTypes(ctx context.Context, group string) ([]*object, error) {
+func (s crdInstaller) writtenTypes(ctx context.Context, group string) ([]*object, error) {
 	all, err := allCRDs()
 	if err != nil {
 		return nil, err
@@ -147,14 +147,14 @@ func (u *Uninstallation) removeAgentTypes(ctx context.Context, c UninstalledClus
 	}
 	used := false
 	selector := labels.Set{cluster.ManagedByLabel: cluster.ManagedBy}.String() + "," + snapshot.PlaneLabel
-	if err := s.each(ctx, clusterRoles, selector, func(*metav1.PartialObjectMetadata) { used = true }); err != nil || used {
+	if err := collecting(s).each(ctx, clusterRoles, selector, func(*metav1.PartialObjectMetadata) { used = true }); err != nil || used {
 		return nil, err
 	}
-	types, err := s.writtenTypes(ctx, agentGroup)
+	types, err := crdsOn(s).writtenTypes(ctx, agentGroup)
 	if err != nil {
 		return nil, err
 	}
-	return s.removeAll(ctx, types)
+	return collecting(s).removeAll(ctx, types)
 }
 
 // endTimeout bounds the wait until serve has ended: it gets 30 s for that.
@@ -201,13 +201,13 @@ func (u *Uninstallation) removeTypes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	changes, err := u.server.removeAll(ctx, types)
+	changes, err := collecting(u.server).removeAll(ctx, types)
 	u.report.add(changes...)
 	return err
 }
 
 // removeAll removes types, and waits until their objects are gone with them.
-func (s *server) removeAll(ctx context.Context, types []*object) (done []Change, err error) {
+func (s collector) removeAll(ctx context.Context, types []*object) (done []Change, err error) {
 	for _, o := range types {
 		changes, err := s.delete(ctx, o.resource, "", o.name)
 		done = append(done, changes...)

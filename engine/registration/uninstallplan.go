@@ -123,12 +123,12 @@ func (u *Uninstallation) Empty(ctx context.Context) (bool, error) {
 // inspectPlanes finds other management planes in the same cluster. They use the same types.
 func (u *Uninstallation) inspectPlanes(ctx context.Context) error {
 	others := map[string]bool{}
-	err := u.server.each(ctx, kubernetesClusters, "", func(o *metav1.PartialObjectMetadata) { others[o.Namespace] = true })
+	err := collecting(u.server).each(ctx, kubernetesClusters, "", func(o *metav1.PartialObjectMetadata) { others[o.Namespace] = true })
 	if err != nil {
 		return err
 	}
 	selector := labels.Set{cluster.ManagedByLabel: cluster.ManagedBy, nameLabel: ServeName}.String()
-	if err := u.server.each(ctx, serviceAccounts, selector, func(o *metav1.PartialObjectMetadata) { others[o.Namespace] = true }); err != nil {
+	if err := collecting(u.server).each(ctx, serviceAccounts, selector, func(o *metav1.PartialObjectMetadata) { others[o.Namespace] = true }); err != nil {
 		return err
 	}
 	delete(others, u.options.Namespace)
@@ -144,7 +144,7 @@ func (u *Uninstallation) countPolicies(ctx context.Context) error {
 		if k == snapshot.KubernetesCluster {
 			continue
 		}
-		err := u.server.each(ctx, kindResource(k), "", func(*metav1.PartialObjectMetadata) { u.Policies[k.String()]++ })
+		err := collecting(u.server).each(ctx, kindResource(k), "", func(*metav1.PartialObjectMetadata) { u.Policies[k.String()]++ })
 		if err != nil {
 			return err
 		}
@@ -199,7 +199,7 @@ func (u *Uninstallation) inspectCluster(ctx context.Context, kc *multiclusterv1a
 	count := 0
 	for _, selector := range translatedSelectors(plane, kc.Name) {
 		for _, k := range translatedKinds() {
-			if err := remote.each(ctx, kindResource(k), selector, func(*metav1.PartialObjectMetadata) { count++ }); err != nil {
+			if err := collecting(remote).each(ctx, kindResource(k), selector, func(*metav1.PartialObjectMetadata) { count++ }); err != nil {
 				out.Problem = kube.Text(err)
 				return out
 			}

@@ -81,7 +81,7 @@ func Versions(ctx context.Context, o VersionsOptions) (*InstalledVersions, error
 	if out.Server, err = s.installedServer(ctx, o.Namespace); err != nil {
 		return nil, err
 	}
-	if out.Types, err = s.installedTypes(ctx); err != nil {
+	if out.Types, err = crdsOn(s).installedTypes(ctx); err != nil {
 		return nil, err
 	}
 	m, err := s.inScope(ctx, o.Namespace)
@@ -121,7 +121,7 @@ func (s *server) installedServer(ctx context.Context, namespace string) (*Instal
 	return out, nil
 }
 
-func (s *server) installedTypes(ctx context.Context) (InstalledTypes, error) {
+func (s crdInstaller) installedTypes(ctx context.Context) (InstalledTypes, error) {
 	var out InstalledTypes
 	all, err := allCRDs()
 	if err != nil {
