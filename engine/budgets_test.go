@@ -75,16 +75,7 @@ func within(t *testing.T, what string, most int, counted, exceptions map[string]
 	}
 }
 
-// manyMethods are the types with more than maxMethods methods.
-var manyMethods = map[string]int{
-	"demo/local.Cluster":               64,
-	"engine/explain.Index":             112,
-	"engine/policy.reconciler":         54,
-	"engine/registration.registration": 71,
-	"engine/registration.server":       52,
-	"tui.Model":                        49,
-}
-
+// maxMethods is how many methods a type may have. None has more.
 const maxMethods = 40
 
 func TestMethodsOfAType(t *testing.T) {
@@ -97,7 +88,7 @@ func TestMethodsOfAType(t *testing.T) {
 			}
 		}
 	})
-	within(t, "methods", maxMethods, methods, manyMethods)
+	within(t, "methods", maxMethods, methods, nil)
 }
 
 // receiverOf is the name of the type of a method.

@@ -22,7 +22,7 @@ func BenchmarkFrame(b *testing.B) {
 			b.ResetTimer()
 			for i := 0; b.Loop(); i++ {
 				press(b, m, []string{"j", " ", "G", "k", "g"}[i%5])
-				_ = m.screen()
+				_ = frameOf(m).screen()
 			}
 		})
 	}
@@ -36,7 +36,7 @@ func BenchmarkChange(b *testing.B) {
 		press(b, m, "2")
 		for i := 0; b.Loop(); i++ {
 			press(b, m, []string{"s", "/1\n", "S", "/2\n"}[i%4])
-			_ = m.screen()
+			_ = frameOf(m).screen()
 		}
 	})
 	b.Run("tables of new state, off the loop", func(b *testing.B) {
@@ -60,7 +60,7 @@ func TestFrameCostIsFlat(t *testing.T) {
 		for _, key := range []string{"j", " ", "G", "k", "g"} {
 			out[key] = testing.AllocsPerRun(20, func() {
 				m.Update(keyOf(rune(key[0]))) // what it loads is described off the loop
-				_ = m.screen()
+				_ = frameOf(m).screen()
 			})
 		}
 		return out

@@ -31,7 +31,7 @@ func TestKindsOfPolicies(t *testing.T) {
 	} {
 		m := start(t, bookinfo, NewTheme(NoColour), 100, 30)
 		press(t, m, keys)
-		assert.Contains(t, m.screen(), want, keys)
+		assert.Contains(t, frameOf(m).screen(), want, keys)
 	}
 }
 
@@ -57,10 +57,10 @@ func TestDeletedIsKept(t *testing.T) {
 	for _, name := range []string{"first", "second"} {
 		draft := Draft{Ref: snapshot.Ref{Kind: snapshot.TrafficPolicy, Namespace: "gloo-mesh", Name: name}, Before: "kind: TrafficPolicy\nmetadata:\n  name: " + name + "\x1b[2J\n"}
 		m.Update(writtenMsg{page: newReview([]Draft{draft}), outcomes: []outcome{{draft: draft, text: draft.Ref.String() + " was deleted"}}})
-		assert.Contains(t, m.screen(), "TrafficPolicy gloo-mesh/"+name+" was deleted; @ shows what it was")
+		assert.Contains(t, frameOf(m).screen(), "TrafficPolicy gloo-mesh/"+name+" was deleted; @ shows what it was")
 	}
 	press(t, m, "@")
-	screen := m.screen()
+	screen := frameOf(m).screen()
 	assert.Regexp(t, `(?s)kubectl apply -f FILE makes it again.*TrafficPolicy gloo-mesh/second *\n.*name: second.*TrafficPolicy gloo-mesh/first *\n.*name: first`, screen)
 	assert.NotContains(t, screen, "\x1b[2J")
 	for range 2 * mostDeleted {

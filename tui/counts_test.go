@@ -29,7 +29,7 @@ func TestOneCount(t *testing.T) {
 		want := explain.TallyAt(index, noon)
 		wrong += want.Wrong()
 		m := startWith(t, update, NewTheme(NoColour), 200, 200)
-		view := m.screen()
+		view := frameOf(m).screen()
 		assert.Contains(t, strings.SplitN(view, "\n", 2)[0], fmt.Sprintf("  ✗%d !%d", want.Errors, want.Warnings), dir)
 		// The lead has the whole third of a high screen, so that it counts by its lines.
 		led := 0

@@ -20,9 +20,14 @@ const (
 	smallestHeight = 6
 )
 
+// frame is what a screen has around its page.
+type frame struct{ *Model }
+
+func frameOf(m *Model) frame { return frame{m} }
+
 // chrome is how many lines stand around the page: header, heading and bottom line, and, on all but low
 // screens, tabs and keys.
-func (m *Model) chrome() int {
+func (m frame) chrome() int {
 	if m.height < lowHeight {
 		return 3
 	}
@@ -31,13 +36,13 @@ func (m *Model) chrome() int {
 
 // View implements tea.Model.
 func (m *Model) View() tea.View {
-	view := tea.NewView(m.screen())
+	view := tea.NewView(frameOf(m).screen())
 	view.AltScreen = true
 	return view
 }
 
 // screen is the text of the whole screen.
-func (m *Model) screen() string {
+func (m frame) screen() string {
 	switch {
 	case m.width == 0:
 		return ""
@@ -62,7 +67,7 @@ func (m *Model) screen() string {
 	return strings.Join(lines, "\n")
 }
 
-func (m *Model) tooSmall() string {
+func (m frame) tooSmall() string {
 	text := fmt.Sprintf("The screen is %dx%d; the dashboard needs %dx%d. Make it larger, or press q and use: %s",
 		m.width, m.height, smallestWidth, smallestHeight, m.source.Command("describe"))
 	lines := wrap(snapshot.Clean(text), max(m.width, 1))
@@ -71,7 +76,7 @@ func (m *Model) tooSmall() string {
 
 // header names the source first, then counts what is wrong, says who serves, and counts what is there. If there is no room for all of
 // it, the end is left out.
-func (m *Model) header() string {
+func (m frame) header() string {
 	left := " " + snapshot.Clean(m.source.Name())
 	if _, writes := m.source.(Changer); writes {
 		left += " [WRITE]"
@@ -102,14 +107,14 @@ func (m *Model) header() string {
 }
 
 // alarm is a header that says why nothing else on the screen may be trusted.
-func (m *Model) alarm(text string) string {
+func (m frame) alarm(text string) string {
 	return m.theme.levels[explain.Error].Render(fit(text, m.width))
 }
 
 // totalGap separates the totals.
 const totalGap = "  "
 
-func (m *Model) totals() string {
+func (m frame) totals() string {
 	var parts []string
 	add := func(id pageID, word string) {
 		if g := m.tables[id]; g != nil {
@@ -126,7 +131,7 @@ func (m *Model) totals() string {
 
 // tabs are the pages; the one on the screen is in brackets. Where there is no room for all
 // names, the others have only their numbers.
-func (m *Model) tabs() string {
+func (m frame) tabs() string {
 	var at pageID
 	if p := m.list(); p != nil {
 		at = p.id
@@ -162,7 +167,7 @@ func (m *Model) tabs() string {
 }
 
 // headingLine is the line above the page: its title, and which part of it is shown.
-func (m *Model) headingLine() string {
+func (m frame) headingLine() string {
 	right := ""
 	if at := m.top().position(); at != "" {
 		right = " " + at + " ──"
@@ -176,7 +181,7 @@ func (m *Model) headingLine() string {
 }
 
 // bottom is the prompt, a message, on a low screen the answers to a question, or the pages that led to this one.
-func (m *Model) bottom() string {
+func (m frame) bottom() string {
 	switch {
 	case m.prompt.kind != 0:
 		return m.theme.title.Render(m.prompt.view(m.words(), m.width))
@@ -201,7 +206,7 @@ func (m *Model) bottom() string {
 
 // hints are the keys of the page that do something here, or those of the prompt. Those that
 // there is no room for are left out, but for help and quit.
-func (m *Model) hints() string {
+func (m frame) hints() string {
 	var parts []string
 	switch {
 	case m.prompt.kind == ':':
@@ -218,7 +223,7 @@ func (m *Model) hints() string {
 
 const hintGap = " · "
 
-func (m *Model) pageHints() []string {
+func (m frame) pageHints() []string {
 	page := m.top()
 	always := []hint{{verbCommand, "command"}, {verbHelp, "help"}, {verbQuit, "quit"}}
 	if r, ok := page.(*reviewPage); ok {
@@ -236,7 +241,7 @@ func (m *Model) pageHints() []string {
 	shown := map[verb]bool{}
 	for _, h := range append(page.keys(&m.shared), hint{verbEdit, "edit"}, hint{verbDelete, "delete"}) {
 		readOnly := (h.verb == verbEdit || h.verb == verbDelete) && !mayChange
-		if shown[h.verb] || readOnly || page.disabled(h.verb, &m.shared) != "" || h.verb == verbWhy && !askedAbout(m.object().Kind) || meant(m, h.verb) != h.verb {
+		if shown[h.verb] || readOnly || page.disabled(h.verb, &m.shared) != "" || h.verb == verbWhy && !askedAbout(m.object().Kind) || meant(m.Model, h.verb) != h.verb {
 			continue
 		}
 		shown[h.verb] = true

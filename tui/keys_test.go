@@ -23,7 +23,7 @@ func TestSearchInAPage(t *testing.T) {
 	t.Parallel()
 	m, p := reading(t)
 	press(t, m, "n")
-	assert.Contains(t, m.screen(), "nothing was found; / searches")
+	assert.Contains(t, frameOf(m).screen(), "nothing was found; / searches")
 	press(t, m, "/cluster-2")
 	first := p.window.cursor
 	assert.Contains(t, p.lines[first].text, "cluster-2", "the page follows what is typed")
@@ -47,11 +47,11 @@ func TestSearchInAPage(t *testing.T) {
 	assert.Contains(t, p.title(&m.shared), "/cluster-2 [")
 
 	press(t, m, "/no such thing\n")
-	assert.Contains(t, m.screen(), "[not found]")
+	assert.Contains(t, frameOf(m).screen(), "[not found]")
 	press(t, m, "/other⎋")
-	assert.Contains(t, m.screen(), "/no such thing", "esc keeps the search before")
+	assert.Contains(t, frameOf(m).screen(), "/no such thing", "esc keeps the search before")
 	press(t, m, "y/kind\n")
-	assert.Contains(t, m.screen(), "/kind [", "YAML can be searched")
+	assert.Contains(t, frameOf(m).screen(), "/kind [", "YAML can be searched")
 }
 
 func texts(lines []line) []string {
@@ -80,7 +80,7 @@ func TestTabGoesToTheNextLink(t *testing.T) {
 	}
 	assert.Len(t, seen, links)
 	press(t, m, "?\t")
-	assert.Contains(t, m.screen(), "no link on this page")
+	assert.Contains(t, frameOf(m).screen(), "no link on this page")
 }
 
 // TestPageDownMovesThePage also from the first line.
@@ -99,16 +99,16 @@ func TestRightDoesNotSort(t *testing.T) {
 	t.Parallel()
 	m := start(t, load(t, "../testdata/translate/bookinfo/in"), NewTheme(NoColour), 80, 23)
 	press(t, m, "2")
-	before := m.screen()
+	before := frameOf(m).screen()
 	assert.NotContains(t, before, "FEDERATED AS")
 	press(t, m, "→→→→→→")
-	assert.Contains(t, m.screen(), "FEDERATED AS")
-	assert.Contains(t, m.screen(), "SERVICE", "the first column stays")
+	assert.Contains(t, frameOf(m).screen(), "FEDERATED AS")
+	assert.Contains(t, frameOf(m).screen(), "SERVICE", "the first column stays")
 	assert.Zero(t, m.list().order)
 	for m.list().from > 0 {
 		press(t, m, "←")
 	}
-	assert.Equal(t, before, m.screen())
+	assert.Equal(t, before, frameOf(m).screen())
 }
 
 func TestCommandsAreKept(t *testing.T) {
@@ -130,15 +130,15 @@ func TestFooterOffersWhatWorks(t *testing.T) {
 	t.Parallel()
 	m := start(t, load(t, "../testdata/translate/bookinfo/in"), NewTheme(NoColour), 160, 30)
 	press(t, m, "6")
-	assert.NotContains(t, m.hints(), "enter", "there is no row")
+	assert.NotContains(t, frameOf(m).hints(), "enter", "there is no row")
 	press(t, m, "2")
-	assert.Contains(t, m.hints(), "enter open")
-	assert.NotContains(t, m.hints(), "edit", "it is read-only")
+	assert.Contains(t, frameOf(m).hints(), "enter open")
+	assert.NotContains(t, frameOf(m).hints(), "edit", "it is read-only")
 	press(t, m, "?")
 	for _, not := range []string{"problems", "filter", "YAML", "enter"} {
-		assert.NotContains(t, m.hints(), not)
+		assert.NotContains(t, frameOf(m).hints(), not)
 	}
-	assert.Contains(t, m.hints(), "/ search")
+	assert.Contains(t, frameOf(m).hints(), "/ search")
 }
 
 func TestCommandsCanBeCopiedWhole(t *testing.T) {
@@ -158,7 +158,7 @@ func TestCommandsCanBeCopiedWhole(t *testing.T) {
 	assert.Equal(t, long, b.String())
 
 	press(t, m, "2c")
-	assert.Contains(t, m.screen(), "meshctl describe destination", "one that is too long for a line is a page")
+	assert.Contains(t, frameOf(m).screen(), "meshctl describe destination", "one that is too long for a line is a page")
 	p, reads := m.top().(*readerPage)
 	require.True(t, reads)
 	p.window.to(len(p.lines) - 1)
@@ -174,7 +174,7 @@ func TestSmallScreens(t *testing.T) {
 			m := start(t, x, NewTheme(NoColour), width, height)
 			for _, keys := range []string{"2", "\n", "7", "?", "5", "\n", "y"} {
 				press(t, m, keys)
-				view := m.screen()
+				view := frameOf(m).screen()
 				if width >= smallestWidth && height >= smallestHeight {
 					fits(t, keys, view, width, height)
 				}
@@ -183,5 +183,5 @@ func TestSmallScreens(t *testing.T) {
 	}
 	m := start(t, x, NewTheme(NoColour), 40, 12)
 	press(t, m, "2")
-	assert.Contains(t, m.screen(), "productpage")
+	assert.Contains(t, frameOf(m).screen(), "productpage")
 }

@@ -147,7 +147,7 @@ func TestMarkKeys(t *testing.T) {
 			t.Parallel()
 			m, _ := writing(t, NewTheme(NoColour), 100, 30)
 			press(t, m, c.keys)
-			view := m.screen()
+			view := frameOf(m).screen()
 			fits(t, name, view, 100, 30)
 			assert.Contains(t, view, c.has)
 			if c.hasNot != "" {
@@ -171,7 +171,7 @@ func TestSpaceIsAPageDown(t *testing.T) {
 	assert.Positive(t, down(readOnly, "5 "), "nothing can be changed")
 	assert.Zero(t, readOnly.list().marks.count())
 	press(t, readOnly, "m")
-	assert.Contains(t, readOnly.screen(), "this dashboard is read-only")
+	assert.Contains(t, frameOf(readOnly).screen(), "this dashboard is read-only")
 	m, _ := writing(t, NewTheme(NoColour), 100, 12)
 	assert.Greater(t, down(m, "2 "), 1, "services are discovered")
 	m, _ = writing(t, NewTheme(NoColour), 160, 45)
@@ -191,7 +191,7 @@ func TestMarkStaysWithItsObject(t *testing.T) {
 		m.Update(prepared(s.read(), m.tables))
 	}
 	press(t, m, "5j ")
-	require.Contains(t, m.screen(), "\n *  TrafficPolicy  reviews-shift")
+	require.Contains(t, frameOf(m).screen(), "\n *  TrafficPolicy  reviews-shift")
 	at := func(name string) int {
 		for i, picked := range m.list().picked {
 			if m.list().grid.rows[picked].Ref.Name == name {
@@ -207,9 +207,9 @@ func TestMarkStaysWithItsObject(t *testing.T) {
 	receive()
 	require.Equal(t, was+1, at("reviews-shift"), "its row is another")
 	assert.Equal(t, []snapshot.Ref{shift}, m.list().marks.list())
-	assert.Contains(t, m.screen(), "\n *  TrafficPolicy  reviews-shift")
-	assert.NotContains(t, m.screen(), "*  TrafficPolicy  added")
-	assert.Contains(t, m.screen(), "+! TrafficPolicy  added", "news of rows that are not marked stay")
+	assert.Contains(t, frameOf(m).screen(), "\n *  TrafficPolicy  reviews-shift")
+	assert.NotContains(t, frameOf(m).screen(), "*  TrafficPolicy  added")
+	assert.Contains(t, frameOf(m).screen(), "+! TrafficPolicy  added", "news of rows that are not marked stay")
 
 	press(t, m, "5k") // another mark, on a page that is left before its object goes
 	press(t, m, "g ")
@@ -219,11 +219,11 @@ func TestMarkStaysWithItsObject(t *testing.T) {
 	receive()
 	press(t, m, "5")
 	assert.NotContains(t, m.list().marks.list(), shift)
-	assert.Contains(t, m.screen(), "Policies [4] 1 marked")
+	assert.Contains(t, frameOf(m).screen(), "Policies [4] 1 marked")
 	s.input, err = s.input.With("", &networkingv1.TrafficPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "gloo-mesh", Name: shift.Name, CreationTimestamp: metav1.NewTime(noon)}})
 	require.NoError(t, err)
 	receive()
-	assert.Contains(t, m.screen(), "Policies [5] 1 marked", "another object of its name is not marked")
+	assert.Contains(t, frameOf(m).screen(), "Policies [5] 1 marked", "another object of its name is not marked")
 }
 
 // TestDeleteSeveral: the review is of all together, and so is the answer; what fails keeps no other from being deleted.
@@ -231,14 +231,14 @@ func TestDeleteSeveral(t *testing.T) {
 	t.Parallel()
 	m, s := writing(t, NewTheme(NoColour), 120, 60)
 	press(t, m, "5j⌦")
-	assert.Contains(t, m.screen(), "Delete TrafficPolicy gloo-mesh/reviews-shift?")
+	assert.Contains(t, frameOf(m).screen(), "Delete TrafficPolicy gloo-mesh/reviews-shift?")
 	const alone = "timeout: 10s, before 3s"
-	require.Contains(t, m.screen(), alone, "the timeout of patient takes over")
+	require.Contains(t, frameOf(m).screen(), alone, "the timeout of patient takes over")
 	press(t, m, "n")
 
 	press(t, m, "g  ") // both
 	press(t, m, "⌦")
-	view := m.screen()
+	view := frameOf(m).screen()
 	assert.Equal(t, []int{1, 2}, s.reviewed, "all are reviewed at once")
 	assert.Contains(t, view, "Delete 2 objects?")
 	assert.Contains(t, view, "- TrafficPolicy gloo-mesh/patient")
@@ -246,16 +246,16 @@ func TestDeleteSeveral(t *testing.T) {
 	assert.NotContains(t, view, alone, "patient goes, too")
 	assert.Contains(t, view, "y delete 2 · n leave them as they are")
 	press(t, m, "n")
-	assert.Contains(t, m.screen(), "2 objects were not changed")
+	assert.Contains(t, frameOf(m).screen(), "2 objects were not changed")
 	assert.Equal(t, 2, m.list().marks.count(), "the marks stay")
 	assert.Empty(t, m.deleted)
 
 	press(t, m, "G ") // a third, of another kind
 	s.keeps = map[snapshot.Ref]error{shift: errors.New("a policy of the cluster keeps it")}
 	press(t, m, "⌦")
-	assert.Contains(t, m.screen(), "Delete 3 objects?")
+	assert.Contains(t, frameOf(m).screen(), "Delete 3 objects?")
 	press(t, m, "y")
-	view = m.screen()
+	view = frameOf(m).screen()
 	assert.Contains(t, view, "── 2 of 3 objects were deleted ──")
 	assert.Contains(t, view, "✗ TrafficPolicy gloo-mesh/reviews-shift: a policy of the cluster keeps it")
 	assert.Contains(t, view, "  TrafficPolicy gloo-mesh/patient was deleted")
@@ -265,24 +265,24 @@ func TestDeleteSeveral(t *testing.T) {
 	assert.Nil(t, s.input.Find(reviewCall))
 	assert.NotNil(t, s.input.Find(shift))
 	press(t, m, "y")
-	assert.Contains(t, m.screen(), "it cannot be deleted, for the reason above; n leaves it as it was")
+	assert.Contains(t, frameOf(m).screen(), "it cannot be deleted, for the reason above; n leaves it as it was")
 	press(t, m, "n")
 	assert.Equal(t, []snapshot.Ref{shift}, m.list().marks.list(), "what failed stays marked")
 	press(t, m, "@")
-	view = m.screen()
+	view = frameOf(m).screen()
 	assert.Contains(t, view, "kubectl delete trafficpolicies.networking.mesh.gloo.solo.io/patient")
 	assert.Regexp(t, `(?s)What was deleted here.*AccessPolicy gloo-mesh/reviews-calls *\n.*name: reviews-calls.*TrafficPolicy gloo-mesh/patient *\n.*name: patient`, view)
 	press(t, m, "⎋")
 
 	s.keeps = nil
 	press(t, m, "⌦y")
-	assert.Contains(t, m.screen(), "TrafficPolicy gloo-mesh/reviews-shift was deleted; @ shows what it was")
+	assert.Contains(t, frameOf(m).screen(), "TrafficPolicy gloo-mesh/reviews-shift was deleted; @ shows what it was")
 	assert.Zero(t, m.list().marks.count())
 
 	// An object that went in the meantime ends it before the review.
 	press(t, m, "g ") // its row stays until the next update
 	press(t, m, "jm⌦")
-	assert.Contains(t, m.screen(), "TrafficPolicy gloo-mesh/patient: not found; nothing was deleted")
+	assert.Contains(t, frameOf(m).screen(), "TrafficPolicy gloo-mesh/patient: not found; nothing was deleted")
 	assert.NotNil(t, s.input.Find(pageCalls))
 }
 
@@ -294,11 +294,11 @@ func TestLeftWhileItIsWritten(t *testing.T) {
 	press(t, m, "5  ⌦")
 	_, written := m.Update(keyOf('y'))
 	press(t, m, "q")
-	assert.Contains(t, m.screen(), "it is being written; esc leaves, ctrl-c quits all the same")
+	assert.Contains(t, frameOf(m).screen(), "it is being written; esc leaves, ctrl-c quits all the same")
 	press(t, m, "⎋")
-	require.NotContains(t, m.screen(), "Delete 2 objects?")
+	require.NotContains(t, frameOf(m).screen(), "Delete 2 objects?")
 	settle(m, written)
-	assert.Contains(t, m.screen(), "1 of 2 objects was deleted; @ shows what it was; TrafficPolicy gloo-mesh/reviews-shift: a policy of the cluster keeps it")
+	assert.Contains(t, frameOf(m).screen(), "1 of 2 objects was deleted; @ shows what it was; TrafficPolicy gloo-mesh/reviews-shift: a policy of the cluster keeps it")
 	assert.Equal(t, []snapshot.Ref{shift}, m.list().marks.list())
 }
 
@@ -307,7 +307,7 @@ func TestAllDeleted(t *testing.T) {
 	t.Parallel()
 	m, s := writing(t, NewTheme(NoColour), 100, 30)
 	press(t, m, "5m⌦y")
-	view := m.screen()
+	view := frameOf(m).screen()
 	assert.Contains(t, view, "4 objects were deleted; @ shows what they were")
 	assert.Contains(t, view, "── Policies [4] ──", "the list is back, and nothing is marked")
 	assert.Empty(t, s.input.Management.TrafficPolicies)
@@ -356,7 +356,7 @@ func TestGoldenMarks(t *testing.T) {
 			s.keeps = map[snapshot.Ref]error{shift: errors.New(`trafficpolicies "reviews-shift" is forbidden: it is kept`)}
 			press(t, m, look.keys)
 			m.Update(tickMsg(noon)) // a review brings the time
-			view := m.screen()
+			view := frameOf(m).screen()
 			fits(t, look.name, view, c.width, c.height)
 			fmt.Fprintf(&b, "==== %s: %s\n%s\n", look.name, strings.ReplaceAll(look.keys, "\n", "⏎"), clip(view))
 		}

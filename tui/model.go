@@ -168,7 +168,7 @@ func (m *Model) top() page { return m.stack[len(m.stack)-1] }
 
 // refreshTop gives the page on the screen its size and the state of things.
 func (m *Model) refreshTop() tea.Cmd {
-	return m.pane.refresh(m.top(), &m.shared, m.width, m.height-m.chrome())
+	return m.pane.refresh(m.top(), &m.shared, m.width, m.height-frameOf(m).chrome())
 }
 
 // handleKey passes a key to what it is for.

@@ -34,7 +34,7 @@ func TestDetails(t *testing.T) {
 			t.Parallel()
 			m := start(t, bookinfo, NewTheme(NoColour), c.width, c.height)
 			press(t, m, c.keys)
-			view := m.screen()
+			view := frameOf(m).screen()
 			fits(t, name, view, c.width, c.height)
 			assert.Contains(t, view, c.has)
 			if c.hasNot != "" {
@@ -60,11 +60,11 @@ func TestDetailsAreOfTheLatestUpdate(t *testing.T) {
 	assert.Same(t, update.Index, at.index)
 	assert.Equal(t, 2, at.window.cursor)
 	assert.True(t, m.pane.focused)
-	assert.Contains(t, m.screen(), "│ TrafficPolicy gloo-mesh/patient")
+	assert.Contains(t, frameOf(m).screen(), "│ TrafficPolicy gloo-mesh/patient")
 
 	// A terminal that becomes narrow has no details, and no keys for them.
 	m.Update(tea.WindowSizeMsg{Width: 100, Height: 45})
 	press(t, m, "j")
-	assert.NotContains(t, m.screen(), " │ ")
-	assert.Contains(t, m.screen(), ">   TrafficPolicy  reviews-shift")
+	assert.NotContains(t, frameOf(m).screen(), " │ ")
+	assert.Contains(t, frameOf(m).screen(), ">   TrafficPolicy  reviews-shift")
 }

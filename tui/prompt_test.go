@@ -37,7 +37,7 @@ func TestPastedTextIsNoKeys(t *testing.T) {
 	t.Parallel()
 	m := start(t, load(t, "../testdata/translate/bookinfo/in"), NewTheme(NoColour), 100, 30)
 	m.Update(tea.PasteMsg{Content: "q2"})
-	assert.Contains(t, m.screen(), "press : or / before you paste")
+	assert.Contains(t, frameOf(m).screen(), "press : or / before you paste")
 	press(t, m, "/")
 	m.Update(tea.PasteMsg{Content: "rev\n\x1biews"})
 	assert.Equal(t, "rev iews", m.prompt.input.Value(), "characters that a line cannot show are left out")

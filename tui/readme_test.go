@@ -13,5 +13,5 @@ func TestScreensInReadme(t *testing.T) {
 	m := startWith(t, folderUpdate(load(t, "../testdata/translate/bookinfo/in")), NewTheme(NoColour), 110, 16)
 	press(t, m, "5")
 	golden.Section(t, "../README.md", "<!-- painted by `make screens` -->\n", "<!-- end of what is painted -->\n",
-		"\n```text\n"+clip(m.screen())+"\n```\n\n")
+		"\n```text\n"+clip(frameOf(m).screen())+"\n```\n\n")
 }

@@ -125,7 +125,7 @@ func TestGolden(t *testing.T) {
 			for _, s := range c.screens {
 				m := startWith(t, c.update, NewTheme(c.background), c.width, c.height)
 				press(t, m, s.keys)
-				view := m.screen()
+				view := frameOf(m).screen()
 				fits(t, s.name, view, c.width, c.height)
 				fmt.Fprintf(&b, "==== %s: %s\n%s\n", s.name, strings.ReplaceAll(s.keys, "\n", "⏎"), clip(view))
 			}

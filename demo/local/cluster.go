@@ -202,14 +202,14 @@ func create(opts Options) (*Cluster, error) {
 
 func (c *Cluster) start(ctx context.Context, opts Options) error {
 	err := c.onFreePorts(func() error {
-		if err := c.run(ctx, Etcd, nil, c.etcdArgs()...); err != nil {
+		if err := c.run(ctx, Etcd, nil, linesFor(c).etcdArgs()...); err != nil {
 			return err
 		}
 		// The API server waits for etcd itself.
-		if err := c.run(ctx, APIServer, nil, c.apiServerArgs()...); err != nil {
+		if err := c.run(ctx, APIServer, nil, linesFor(c).apiServerArgs()...); err != nil {
 			return err
 		}
-		return c.waitAPIServer(ctx)
+		return readinessOf(c).waitAPIServer(ctx)
 	})
 	if err != nil || opts.APIServerOnly {
 		return err
@@ -231,15 +231,15 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 		name      string
 		env, args []string
 	}{
-		{ControllerManager, nil, c.controllerManagerArgs()},
-		{Scheduler, nil, c.schedulerArgs()},
-		{Kwok, c.kwokEnv(), c.kwokArgs()},
+		{ControllerManager, nil, linesFor(c).controllerManagerArgs()},
+		{Scheduler, nil, linesFor(c).schedulerArgs()},
+		{Kwok, linesFor(c).kwokEnv(), linesFor(c).kwokArgs()},
 	} {
 		if err := c.run(ctx, role.name, role.env, role.args...); err != nil {
 			return err
 		}
 	}
-	return c.createNodes(ctx)
+	return nodesOf(c).createNodes(ctx)
 }
 
 // helperOutput runs a role that prints something and exits.

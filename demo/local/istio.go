@@ -38,7 +38,7 @@ func (c *Cluster) InstallIstio(ctx context.Context, opts IstioOptions) error {
 	if err != nil {
 		return err
 	}
-	objects, err := c.renderIstio(ctx, opts)
+	objects, err := istioOn(c).renderIstio(ctx, opts)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (c *Cluster) InstallIstio(ctx context.Context, opts IstioOptions) error {
 			}
 		}
 	}
-	return c.onFreePorts(func() error { return c.startIstio(ctx, client, objects) })
+	return c.onFreePorts(func() error { return istioOn(c).startIstio(ctx, client, objects) })
 }
 
 // gateways are the Deployments of objects that are not istiod.
@@ -88,7 +88,12 @@ func StartGateways(ctx context.Context, c *Cluster) error {
 	return nil
 }
 
-func (c *Cluster) startIstio(ctx context.Context, client *kube.Client, objects []*unstructured.Unstructured) error {
+// istioInstall installs Istio in a cluster.
+type istioInstall struct{ *Cluster }
+
+func istioOn(c *Cluster) istioInstall { return istioInstall{c} }
+
+func (c istioInstall) startIstio(ctx context.Context, client *kube.Client, objects []*unstructured.Unstructured) error {
 	applied := make([]*unstructured.Unstructured, 0, len(objects))
 	for _, obj := range objects {
 		obj = obj.DeepCopy()
@@ -100,19 +105,19 @@ func (c *Cluster) startIstio(ctx context.Context, client *kube.Client, objects [
 	if err := client.Apply(ctx, applied...); err != nil {
 		return err
 	}
-	if err := c.run(ctx, Istiod, c.istiodEnv(), c.istiodArgs()...); err != nil {
+	if err := c.run(ctx, Istiod, linesFor(c.Cluster).istiodEnv(), linesFor(c.Cluster).istiodArgs()...); err != nil {
 		return err
 	}
 	if err := c.assignAddresses(ctx, client, objects); err != nil {
 		return err
 	}
-	if err := c.waitIstiod(ctx); err != nil {
+	if err := readinessOf(c.Cluster).waitIstiod(ctx); err != nil {
 		return err
 	}
 	return client.WaitWebhooks(ctx)
 }
 
-func (c *Cluster) renderIstio(ctx context.Context, opts IstioOptions) ([]*unstructured.Unstructured, error) {
+func (c istioInstall) renderIstio(ctx context.Context, opts IstioOptions) ([]*unstructured.Unstructured, error) {
 	args := []string{
 		"istio-manifests", "-",
 		"values.global.meshID=" + c.Name(),
@@ -141,7 +146,7 @@ func (c *Cluster) renderIstio(ctx context.Context, opts IstioOptions) ([]*unstru
 
 // pointWebhooksAtProcess replaces the Service of a webhook by the URL of the
 // istiod process, because no pod serves it. istiod sets the CA.
-func (c *Cluster) pointWebhooksAtProcess(obj *unstructured.Unstructured) error {
+func (c istioInstall) pointWebhooksAtProcess(obj *unstructured.Unstructured) error {
 	if kind := obj.GetKind(); kind != "MutatingWebhookConfiguration" && kind != "ValidatingWebhookConfiguration" {
 		return nil
 	}
@@ -167,7 +172,7 @@ func (c *Cluster) pointWebhooksAtProcess(obj *unstructured.Unstructured) error {
 
 // assignAddresses does the work of a load balancer: each Service of that type gets
 // an address from the range for documentation (RFC 5737), which is never routed.
-func (c *Cluster) assignAddresses(ctx context.Context, client *kube.Client, objects []*unstructured.Unstructured) error {
+func (c istioInstall) assignAddresses(ctx context.Context, client *kube.Client, objects []*unstructured.Unstructured) error {
 	given := 0
 	for _, obj := range objects {
 		kind, _, _ := unstructured.NestedString(obj.Object, "spec", "type")

@@ -45,7 +45,7 @@ func (c *Cluster) Kubelet(ctx context.Context) error {
 	accounts := client.Changed(ctx, metav1.NamespaceAll, kube.ServiceAccounts())
 	for {
 		pause := mountLook
-		err := c.keepIstiod(ctx, client, mount, &pod)
+		err := nodesOf(c).keepIstiod(ctx, client, mount, &pod)
 		if err == nil {
 			err = tokens.keep(ctx)
 		}
@@ -78,7 +78,7 @@ func isTransient(err error) bool {
 }
 
 // keepIstiod does what is to do now. pod is the UID of the last pod.
-func (c *Cluster) keepIstiod(ctx context.Context, client *kube.Client, mount *mount, pod *string) error {
+func (c nodeSet) keepIstiod(ctx context.Context, client *kube.Client, mount *mount, pod *string) error {
 	secret, err := client.Get(ctx, kube.Secrets(), istioNamespace, caSecret)
 	switch {
 	case apierrors.IsNotFound(err):

@@ -35,7 +35,12 @@ rules:
 
 func regions() []string { return []string{"us-east-1", "us-west-2", "eu-central-1", "ap-south-1"} }
 
-func (c *Cluster) createNodes(ctx context.Context) error {
+// nodeSet is the nodes of a cluster, and what runs on them.
+type nodeSet struct{ *Cluster }
+
+func nodesOf(c *Cluster) nodeSet { return nodeSet{c} }
+
+func (c nodeSet) createNodes(ctx context.Context) error {
 	client, err := c.Client()
 	if err != nil {
 		return err
@@ -61,7 +66,7 @@ func (c *Cluster) createNodes(ctx context.Context) error {
 }
 
 // node returns a node with the capacity for many pods.
-func (c *Cluster) node(i int) *unstructured.Unstructured {
+func (c nodeSet) node(i int) *unstructured.Unstructured {
 	region := regions()[(c.state.Index-1)%len(regions())]
 	name := fmt.Sprintf("%s-node-%d", c.Name(), i)
 	addresses := []any{map[string]any{"type": "InternalIP", "address": fmt.Sprintf("198.51.100.%d", c.state.Index*16+i)}}

@@ -45,30 +45,35 @@ func (c *Cluster) InstallOSM(ctx context.Context, opts OSMOptions) error {
 	if err != nil {
 		return err
 	}
-	objects, err := c.osmObjects(ctx, opts)
+	objects, err := osmOn(c).osmObjects(ctx, opts)
 	if err != nil {
 		return err
 	}
 	if err := client.Apply(ctx, objects...); err != nil {
 		return err
 	}
-	pod, err := c.osmPod(ctx, client)
+	pod, err := osmOn(c).osmPod(ctx, client)
 	if err != nil {
 		return err
 	}
 	return c.onFreePorts(func() error {
 		if err := c.startProcess(ctx, proc.Spec{
-			Name: OSMController, Path: opts.Helper, Args: append([]string{OSMController}, c.osmArgs(pod)...),
+			Name: OSMController, Path: opts.Helper, Args: append([]string{OSMController}, osmOn(c).osmArgs(pod)...),
 			Dir: c.path("."), Log: c.path("logs", OSMController+".log"),
 		}); err != nil {
 			return err
 		}
-		return c.waitOSM(ctx)
+		return osmOn(c).waitOSM(ctx)
 	})
 }
 
+// osmInstall installs Open Service Mesh in a cluster.
+type osmInstall struct{ *Cluster }
+
+func osmOn(c *Cluster) osmInstall { return osmInstall{c} }
+
 // osmObjects are the objects to install, CRDs first.
-func (c *Cluster) osmObjects(ctx context.Context, opts OSMOptions) ([]*unstructured.Unstructured, error) {
+func (c osmInstall) osmObjects(ctx context.Context, opts OSMOptions) ([]*unstructured.Unstructured, error) {
 	definitions := filepath.Join(filepath.Dir(opts.Helper), "crds")
 	files, err := filepath.Glob(filepath.Join(definitions, "*.yaml"))
 	if err != nil || len(files) == 0 {
@@ -123,7 +128,7 @@ func setImageTag(deployment *unstructured.Unstructured, tag string) error {
 
 // osmPod waits for the pod that represents the controller: the controller's
 // Kubernetes events refer to it.
-func (c *Cluster) osmPod(ctx context.Context, client *kube.Client) (name string, err error) {
+func (c osmInstall) osmPod(ctx context.Context, client *kube.Client) (name string, err error) {
 	what := fmt.Sprintf("cluster %s: waiting for the pod of %s", c.Name(), OSMController)
 	err = kube.Until(ctx, what, func(ctx context.Context) error {
 		pods, err := client.List(ctx, kube.Pods(), osmNamespace)
@@ -139,7 +144,7 @@ func (c *Cluster) osmPod(ctx context.Context, client *kube.Client) (name string,
 	return name, err
 }
 
-func (c *Cluster) osmArgs(pod string) []string {
+func (c osmInstall) osmArgs(pod string) []string {
 	return []string{
 		"--kubeconfig=" + c.pki.file("osm-controller.kubeconfig"), "--pod=" + pod,
 		"--osm-namespace=" + osmNamespace, "--mesh-name=" + osmMesh, "--trust-domain=" + osmTrustDomain,
@@ -151,13 +156,13 @@ func (c *Cluster) osmArgs(pod string) []string {
 }
 
 // waitOSM waits until the controller has read the cluster and both of its servers listen.
-func (c *Cluster) waitOSM(ctx context.Context) error {
+func (c osmInstall) waitOSM(ctx context.Context) error {
 	client, err := c.Client()
 	if err != nil {
 		return err
 	}
 	url := "http://" + c.address("osm-http") + "/health/ready"
-	return c.waitRole(ctx, OSMController, func(ctx context.Context) error {
+	return readinessOf(c.Cluster).waitRole(ctx, OSMController, func(ctx context.Context) error {
 		if err := kube.GetOK(ctx, url); err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ const (
 // osmProxy gets the configuration of the proxy of a pod from osm-controller. The
 // controller identifies a proxy by its certificate. The injector would have issued
 // it; here it is issued in the same way, with the root of the mesh.
-func (c *Cluster) osmProxy(ctx context.Context, client *kube.Client, pod *unstructured.Unstructured) ([]byte, error) {
+func (c osmInstall) osmProxy(ctx context.Context, client *kube.Client, pod *unstructured.Unstructured) ([]byte, error) {
 	secret, err := client.Get(ctx, kube.Secrets(), osmNamespace, osmRoot)
 	if err != nil {
 		return nil, err

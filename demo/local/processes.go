@@ -99,11 +99,11 @@ func (c *Cluster) Restart(ctx context.Context, role string) error {
 	}
 	switch role {
 	case Etcd, APIServer:
-		return c.waitAPIServer(ctx)
+		return readinessOf(c).waitAPIServer(ctx)
 	case Istiod:
-		return c.waitIstiod(ctx)
+		return readinessOf(c).waitIstiod(ctx)
 	case OSMController:
-		return c.waitOSM(ctx)
+		return osmOn(c).waitOSM(ctx)
 	default:
 		return nil
 	}
@@ -143,7 +143,7 @@ func (c *Cluster) startEnded(ctx context.Context) ([]string, error) {
 			continue
 		}
 		if p.Name != Etcd && p.Name != APIServer {
-			if err := c.waitAPIServer(ctx); err != nil {
+			if err := readinessOf(c).waitAPIServer(ctx); err != nil {
 				return started, err
 			}
 		}
@@ -153,21 +153,26 @@ func (c *Cluster) startEnded(ctx context.Context) ([]string, error) {
 		started = append(started, p.Name)
 	}
 	// Also if nothing was started: a killed process runs a moment longer.
-	if err := c.waitAPIServer(ctx); err != nil {
+	if err := readinessOf(c).waitAPIServer(ctx); err != nil {
 		return started, err
 	}
 	if c.has(Istiod) {
-		if err := c.waitIstiod(ctx); err != nil {
+		if err := readinessOf(c).waitIstiod(ctx); err != nil {
 			return started, err
 		}
 	}
 	if c.has(OSMController) {
-		return started, c.waitOSM(ctx)
+		return started, osmOn(c).waitOSM(ctx)
 	}
 	return started, nil
 }
 
-func (c *Cluster) waitAPIServer(ctx context.Context) error {
+// readiness waits for the processes of a cluster.
+type readiness struct{ *Cluster }
+
+func readinessOf(c *Cluster) readiness { return readiness{c} }
+
+func (c readiness) waitAPIServer(ctx context.Context) error {
 	client, err := c.Client()
 	if err != nil {
 		return err
@@ -184,14 +189,14 @@ func (c *Cluster) waitAPIServer(ctx context.Context) error {
 	return c.waitRole(ctx, "API server", ready, Etcd, APIServer)
 }
 
-func (c *Cluster) waitIstiod(ctx context.Context) error {
+func (c readiness) waitIstiod(ctx context.Context) error {
 	url := "http://" + c.address("istiod-http") + "/ready"
 	return c.waitRole(ctx, "istiod", func(ctx context.Context) error { return kube.GetOK(ctx, url) }, Istiod)
 }
 
 // waitRole waits until ready returns nil. If one of the required roles exits, it
 // returns the last lines of its log as the error.
-func (c *Cluster) waitRole(ctx context.Context, what string, ready func(context.Context) error, roles ...string) error {
+func (c readiness) waitRole(ctx context.Context, what string, ready func(context.Context) error, roles ...string) error {
 	return kube.Until(ctx, fmt.Sprintf("cluster %s: waiting for %s", c.Name(), what), func(ctx context.Context) error {
 		err := ready(ctx)
 		if err == nil {

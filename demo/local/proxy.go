@@ -36,7 +36,7 @@ func (c *Cluster) Proxy(ctx context.Context, namespace, pod string) ([]byte, err
 		return nil, err
 	}
 	if found.GetLabels()[osmProxyLabel] != "" {
-		return c.osmProxy(ctx, client, found)
+		return osmOn(c).osmProxy(ctx, client, found)
 	}
 	node, metadata, err := istioNode(found)
 	if err != nil {

@@ -67,7 +67,7 @@ func (c *Cluster) Record(ctx context.Context) (*Recording, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for before := (*Recording)(nil); ; {
-		r, err := c.record(ctx)
+		r, err := recording(c).record(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("cluster %s: recording what is stored: %w", c.Name(), err)
 		}
@@ -81,7 +81,12 @@ func (c *Cluster) Record(ctx context.Context) (*Recording, error) {
 	}
 }
 
-func (c *Cluster) record(ctx context.Context) (*Recording, error) {
+// recorder reads all that is in a cluster.
+type recorder struct{ *Cluster }
+
+func recording(c *Cluster) recorder { return recorder{c} }
+
+func (c recorder) record(ctx context.Context) (*Recording, error) {
 	client, err := c.etcdClient()
 	if err != nil {
 		return nil, err
@@ -193,7 +198,7 @@ func waitServed(ctx context.Context, c *Cluster, r *Recording) error {
 	ctx, cancel := context.WithTimeout(ctx, servesTimeout)
 	defer cancel()
 	for {
-		resources, err := c.resources()
+		resources, err := recording(c).resources()
 		if err == nil && slices.Equal(resources, r.resources) {
 			return nil
 		}
@@ -232,7 +237,7 @@ func differences(before, after []string) (list []string) {
 const restoreTries = 20
 
 // resources lists what the API server serves.
-func (c *Cluster) resources() ([]string, error) {
+func (c recorder) resources() ([]string, error) {
 	config, err := c.Config()
 	if err != nil {
 		return nil, err

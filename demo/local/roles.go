@@ -30,7 +30,12 @@ const (
 	kubeletClient     = "kube-apiserver-kubelet-client"
 )
 
-func (c *Cluster) etcdArgs() []string {
+// commandLines are those of the processes of a cluster, by their roles.
+type commandLines struct{ *Cluster }
+
+func linesFor(c *Cluster) commandLines { return commandLines{c} }
+
+func (c commandLines) etcdArgs() []string {
 	client := "https://" + c.address("etcd")
 	peer := "https://" + c.address("etcd-peer")
 	cert, key, ca := c.pki.file("etcd.crt"), c.pki.file("etcd.key"), c.pki.file("etcd-ca.crt")
@@ -46,7 +51,7 @@ func (c *Cluster) etcdArgs() []string {
 	}
 }
 
-func (c *Cluster) apiServerArgs() []string {
+func (c commandLines) apiServerArgs() []string {
 	args := []string{
 		"--bind-address=" + loopback, "--advertise-address=" + loopback,
 		"--secure-port=" + strconv.Itoa(c.port("kube-apiserver")),
@@ -76,7 +81,7 @@ func (c *Cluster) apiServerArgs() []string {
 	return args
 }
 
-func (c *Cluster) controllerManagerArgs() []string {
+func (c commandLines) controllerManagerArgs() []string {
 	kubeconfig := c.pki.file("kube-controller-manager.kubeconfig")
 	return []string{
 		"--kubeconfig=" + kubeconfig, "--secure-port=0", "--leader-elect=false",
@@ -87,14 +92,14 @@ func (c *Cluster) controllerManagerArgs() []string {
 	}
 }
 
-func (c *Cluster) schedulerArgs() []string {
+func (c commandLines) schedulerArgs() []string {
 	return []string{
 		"--kubeconfig=" + c.pki.file("kube-scheduler.kubeconfig"), "--secure-port=0", "--leader-elect=false",
 		"--kube-api-qps=500", "--kube-api-burst=500",
 	}
 }
 
-func (c *Cluster) kwokArgs() []string {
+func (c commandLines) kwokArgs() []string {
 	return []string{
 		"--kubeconfig=" + c.pki.file("kwok.kubeconfig"), "--config=" + c.path(stagesFile),
 		"--manage-all-nodes=true", "--node-ip=" + loopback,
@@ -106,10 +111,10 @@ func (c *Cluster) kwokArgs() []string {
 }
 
 // kwokEnv stops kwok from reading the user's own kwok.yaml.
-func (c *Cluster) kwokEnv() []string { return []string{"KWOK_WORKDIR=" + c.path("kwok")} }
+func (c commandLines) kwokEnv() []string { return []string{"KWOK_WORKDIR=" + c.path("kwok")} }
 
 // istiodArgs and istiodEnv replace the pod template of the istiod Deployment.
-func (c *Cluster) istiodArgs() []string {
+func (c commandLines) istiodArgs() []string {
 	return []string{
 		"discovery", "--kubeconfig=" + c.pki.file("istiod.kubeconfig"), "--clusterID=" + c.state.Name,
 		"--httpAddr=" + c.address("istiod-http"), "--httpsAddr=" + c.address("istiod-https"),
@@ -120,7 +125,7 @@ func (c *Cluster) istiodArgs() []string {
 	}
 }
 
-func (c *Cluster) istiodEnv() []string {
+func (c commandLines) istiodEnv() []string {
 	env := []string{
 		"POD_NAME=istiod", "POD_NAMESPACE=" + istioNamespace, "SERVICE_ACCOUNT=istiod", "REVISION=default",
 		"CLUSTER_ID=" + c.state.Name,

@@ -8,9 +8,14 @@ import (
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
+// assembler makes a Plan of what was planned for each Destination.
+type assembler struct{ *reconciler }
+
+func assembling(r *reconciler) assembler { return assembler{r} }
+
 // assemble builds the Plan. What did not change is the same object as in the last
 // Plan.
-func (r *reconciler) assemble() *snapshot.Plan {
+func (r assembler) assemble() *snapshot.Plan {
 	plan := &snapshot.Plan{
 		Meshes: r.env.topology.Meshes, Workloads: r.env.inv.Workloads,
 	}
@@ -29,15 +34,15 @@ func (r *reconciler) assemble() *snapshot.Plan {
 	r.updateExtended()
 	plan.Filters, plan.Externals = r.planFilters(), r.planExternals()
 	plan.VirtualMeshes = r.planVirtualMeshes()
-	plan.Warnings = ambientWarnings(r)
+	plan.Warnings = ambientWarnings(r.reconciler)
 	plan.Passages = r.planPassages(plan.VirtualDestinations)
 	return plan
 }
 
 // planPolicies plans all policies, TrafficPolicies first.
-func (r *reconciler) planPolicies() []*snapshot.PolicyPlan {
+func (r assembler) planPolicies() []*snapshot.PolicyPlan {
 	out := make([]*snapshot.PolicyPlan, 0, len(r.traffic)+len(r.access))
-	filters, escapes := newFiltered(r), newEscaping(r)
+	filters, escapes := newFiltered(r.reconciler), newEscaping(r.reconciler)
 	for _, b := range r.traffic {
 		if b.filters.update(append(filters.issues(b.ref, b.selected, b.workloads), escapes.issues(b.ofEscapes(), b.selected, b.workloads)...)) || b.stale {
 			b.plan, b.stale = reuseIfEqual(b.plan, r.planTrafficPolicy(b)), false
@@ -45,7 +50,7 @@ func (r *reconciler) planPolicies() []*snapshot.PolicyPlan {
 		out = append(out, b.plan)
 	}
 	for _, b := range r.access {
-		if b.filters.update(slices.Concat(filters.issues(b.ref, b.selected, b.workloads), escapes.issues(b.ofEscapes(), b.selected, b.workloads), unreached(r, b))) || b.stale || r.handWrittenChanged {
+		if b.filters.update(slices.Concat(filters.issues(b.ref, b.selected, b.workloads), escapes.issues(b.ofEscapes(), b.selected, b.workloads), unreached(r.reconciler, b))) || b.stale || r.handWrittenChanged {
 			b.plan, b.stale = reuseIfEqual(b.plan, r.planAccessPolicy(b)), false
 		}
 		out = append(out, b.plan)
@@ -65,7 +70,7 @@ func reuseIfEqual(was, now *snapshot.PolicyPlan) *snapshot.PolicyPlan {
 	return now
 }
 
-func (r *reconciler) planTrafficPolicy(b *trafficBinding) *snapshot.PolicyPlan {
+func (r assembler) planTrafficPolicy(b *trafficBinding) *snapshot.PolicyPlan {
 	p := &snapshot.PolicyPlan{Ref: b.ref, Policy: b.policy, Workloads: b.workloads.First, WorkloadCount: b.workloads.Count, Issues: append(slices.Clip(b.issues), b.filters.issues...)}
 	p.Verdicts = make([]snapshot.Verdict, 0, len(b.selected))
 	for _, i := range b.selected {
@@ -79,7 +84,7 @@ func (r *reconciler) planTrafficPolicy(b *trafficBinding) *snapshot.PolicyPlan {
 	return b.enforcementRecord.record(p, r.trafficEnforcement(b))
 }
 
-func (r *reconciler) planAccessPolicy(b *accessBinding) *snapshot.PolicyPlan {
+func (r assembler) planAccessPolicy(b *accessBinding) *snapshot.PolicyPlan {
 	p := &snapshot.PolicyPlan{Ref: b.ref, Policy: b.policy, Workloads: b.workloads.First, WorkloadCount: b.workloads.Count, Issues: append(slices.Clip(b.issues), b.filters.issues...)}
 	unnamed := map[*snapshot.MeshPlan][]snapshot.Issue{} // the same on all of a mesh's Destinations
 	var meshes []*snapshot.MeshPlan
@@ -98,13 +103,13 @@ func (r *reconciler) planAccessPolicy(b *accessBinding) *snapshot.PolicyPlan {
 			var issues []snapshot.Issue
 			switch {
 			case b.rule.Denies:
-				issues = append(slices.Clip(unnamed[mesh]), denialIssues(r, b, i, mesh)...)
+				issues = append(slices.Clip(unnamed[mesh]), denialIssues(r.reconciler, b, i, mesh)...)
 			default:
 				issues = slices.Concat(unnamed[mesh], r.env.byHand.accessIssues(d, mesh), openGatewayIssues(d, mesh),
 					identityLostIssues(r.states[i].plan, b.rule), r.states[i].shared.issuesOf(b.ref), relayIssues(r.states[i].plan, b.ref), pathIssues(b.rule, mesh),
 					connectionIssues(b.rule, d.Spec.KubeService, mesh), bareIssues(d, mesh), podPortIssues(b.rule, d), ambientIssues(b, d, mesh, r.states[i].rules))
 			}
-			if by := overruledBy(r, b, i); by != nil {
+			if by := overruledBy(r.reconciler, b, i); by != nil {
 				issues = append(issues, overruled(by))
 			}
 			if mesh.Dialect.ByAccount {
@@ -125,7 +130,7 @@ func (r *reconciler) planAccessPolicy(b *accessBinding) *snapshot.PolicyPlan {
 }
 
 // accessOrder is the position of a policy among those in force on a Destination.
-func (r *reconciler) accessOrder(i int, b *accessBinding) uint32 {
+func (r assembler) accessOrder(i int, b *accessBinding) uint32 {
 	s := r.states[i]
 	var before uint32
 	for _, other := range r.attached[i].access {
@@ -135,7 +140,7 @@ func (r *reconciler) accessOrder(i int, b *accessBinding) uint32 {
 		if s.grants != nil && snapshot.HasErrors(s.grants.issues[grantKey{other, i}]) {
 			continue
 		}
-		if inForce(r, other, i) != nil {
+		if inForce(r.reconciler, other, i) != nil {
 			before++
 		}
 	}

@@ -144,7 +144,7 @@ func (all externalServices) hostTaken(d *discoveryv1.Destination, host string) s
 
 // planExternals lists the external services that routes use, with the meshes that use
 // them.
-func (r *reconciler) planExternals() []*snapshot.ExternalPlan {
+func (r assembler) planExternals() []*snapshot.ExternalPlan {
 	found := map[snapshot.Ref]*snapshot.ExternalPlan{}
 	for i := range r.extended {
 		for _, v := range r.states[i].plan.Views {
@@ -174,7 +174,7 @@ func (r *reconciler) planExternals() []*snapshot.ExternalPlan {
 	return out
 }
 
-func (r *reconciler) addExternals(found map[snapshot.Ref]*snapshot.ExternalPlan, mesh *snapshot.MeshPlan, targets *snapshot.WithOrigin[[]snapshot.Target]) {
+func (r assembler) addExternals(found map[snapshot.Ref]*snapshot.ExternalPlan, mesh *snapshot.MeshPlan, targets *snapshot.WithOrigin[[]snapshot.Target]) {
 	for _, t := range targets.Value {
 		d := r.env.externals.find(commonv1.ObjectRef{Name: t.Destination.Name, Namespace: t.Destination.Namespace})
 		if t.Place != snapshot.PlaceOutside || d == nil {

@@ -22,7 +22,7 @@ func (r *reconciler) updateExtended() {
 }
 
 // planFilters lists the filters that routes need, by mesh.
-func (r *reconciler) planFilters() []*snapshot.FilterPlan {
+func (r assembler) planFilters() []*snapshot.FilterPlan {
 	needs := map[meshPlace]*snapshot.FilterPlan{}
 	for i := range r.extended {
 		for _, v := range r.states[i].plan.Views {

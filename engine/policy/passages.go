@@ -8,7 +8,7 @@ import (
 
 // planPassages lists what the gateways of meshes pass on: the names of services that are federated through them, and those
 // by which they know VirtualDestinations. The list of before holds while neither changes.
-func (r *reconciler) planPassages(virtuals []*snapshot.VirtualDestinationPlan) []*snapshot.PassagePlan {
+func (r assembler) planPassages(virtuals []*snapshot.VirtualDestinationPlan) []*snapshot.PassagePlan {
 	if changed := r.updatePassed(); !changed && r.plan != nil && snapshot.SameSlice(virtuals, r.plan.VirtualDestinations) {
 		return r.plan.Passages
 	}
@@ -51,7 +51,7 @@ func (r *reconciler) planPassages(virtuals []*snapshot.VirtualDestinationPlan) [
 }
 
 // reusePassage returns the plan of before if it says the same.
-func (r *reconciler) reusePassage(now *snapshot.PassagePlan) *snapshot.PassagePlan {
+func (r assembler) reusePassage(now *snapshot.PassagePlan) *snapshot.PassagePlan {
 	if r.plan != nil {
 		for _, was := range r.plan.Passages {
 			if was.Gateway == now.Gateway && was.Mesh == now.Mesh && slices.Equal(was.Hosts, now.Hosts) && slices.Equal(was.Virtual, now.Virtual) {

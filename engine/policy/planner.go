@@ -114,7 +114,7 @@ func (p *Planner) Plan(in *snapshot.Input, discovered []*snapshot.Discovered) *s
 	r.acceptTrafficPolicies()
 	r.planDestinations()
 	r.planDependencies()
-	p.plan = r.assemble()
+	p.plan = assembling(r).assemble()
 	p.env.bound(len(r.next.traffic))
 	p.last = r.next
 	return p.plan

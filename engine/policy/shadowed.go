@@ -8,7 +8,7 @@ import (
 
 // planVirtualMeshes adds to VirtualMeshes the hand-written objects that also decide about the names of services that they
 // federate. Registration refuses new ones to editors of namespaces; these stood before, or an administrator wrote them.
-func (r *reconciler) planVirtualMeshes() []*snapshot.VirtualMeshPlan {
+func (r assembler) planVirtualMeshes() []*snapshot.VirtualMeshPlan {
 	r.updateShadowed()
 	if len(r.shadowed)+len(r.hidden) == 0 {
 		return r.env.topology.VirtualMeshes
@@ -34,7 +34,7 @@ func (r *reconciler) planVirtualMeshes() []*snapshot.VirtualMeshPlan {
 }
 
 // reuseVirtualMesh returns the plan of before if it says the same.
-func (r *reconciler) reuseVirtualMesh(now *snapshot.VirtualMeshPlan) *snapshot.VirtualMeshPlan {
+func (r assembler) reuseVirtualMesh(now *snapshot.VirtualMeshPlan) *snapshot.VirtualMeshPlan {
 	if r.rebuilt {
 		return now
 	}

@@ -154,7 +154,7 @@ func (r *reconciler) trackShifts(i int, s *destinationState, now *destinationInp
 
 // planVirtualDestinations completes the plans of VirtualDestinations, after those of
 // the services behind them.
-func (r *reconciler) planVirtualDestinations() []*snapshot.VirtualDestinationPlan {
+func (r assembler) planVirtualDestinations() []*snapshot.VirtualDestinationPlan {
 	out := make([]*snapshot.VirtualDestinationPlan, 0, len(r.virtualDestinations.states))
 	for _, s := range r.virtualDestinations.states {
 		now := virtualDestinationInputs{base: s.base, shifts: r.virtualDestinations.shifts[s.virtualDestination.ref]}
@@ -183,7 +183,7 @@ func (s *shifts) sorted() []int {
 	return sortedKeys(s.from)
 }
 
-func (r *reconciler) planVirtualDestination(s *virtualDestinationState) *snapshot.VirtualDestinationPlan {
+func (r assembler) planVirtualDestination(s *virtualDestinationState) *snapshot.VirtualDestinationPlan {
 	plan := *s.base
 	plan.Issues = slices.Clone(plan.Issues)
 	var required []subsetRequirement
