@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/meshctl/meshctl/demo/kube"
+	"github.com/meshctl/meshctl/engine/mirror"
+	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
 // standing checks, throughout a run, that no object changes that must not: those of
@@ -167,10 +169,17 @@ func differenceOf(was, is *unstructured.Unstructured) string {
 	return ""
 }
 
-// withHostsOf is a Gateway without the hosts that another one of it does not have, of services that come and go.
+// withHostsOf is a Gateway without the hosts that another one of it does not have, of services that come and go, and without what it provides
+// because of them.
 func withHostsOf(was, is *unstructured.Unstructured) *unstructured.Unstructured {
 	had := asJSON(field(was, "spec"))
 	is = is.DeepCopy()
+	annotations := is.GetAnnotations()
+	provided := mirror.ReadRelations(was.GetAnnotations()[snapshot.RelationsAnnotation]).Provides
+	relations := mirror.ReadRelations(annotations[snapshot.RelationsAnnotation])
+	relations.Provides = slices.DeleteFunc(relations.Provides, func(n mirror.Name) bool { return !slices.Contains(provided, n) })
+	annotations[snapshot.RelationsAnnotation] = relations.Annotation()
+	is.SetAnnotations(annotations)
 	servers, _ := field(is, "spec", "servers").([]any)
 	for _, s := range servers {
 		s, _ := s.(map[string]any)
