@@ -259,30 +259,35 @@ func (l *Local) forget(pods []traffic.LocalPod) {
 func (l *Local) proxy(ctx context.Context, pod *traffic.LocalPod) {
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
-	l.mu.Lock()
-	counts := l.counts[pod.Proxy]
-	l.mu.Unlock()
-	port, err := l.portOf(ctx, pod)
-	var reading *traffic.Reading
-	at := time.Now()
-	if err == nil {
-		reading, at, err = readPages(pod.Stats, counts, func(path string) ([]byte, error) {
-			return l.options.get(ctx, netip.AddrPortFrom(pod.Address, port.number), port.secure, path, maxPage)
-		})
-	}
+	reading, at, err := l.read(ctx, pod)
 	out := &kept{Sent: Sent{Proxy: pod.Proxy}, at: at}
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		out.Reason, out.Detail = traffic.Failed, fmt.Sprintf("pod %s/%s: no answer within %s; a NetworkPolicy has to let the agent reach port %d", pod.Proxy.Namespace, pod.Proxy.Pod, maxTime, port.number)
 	case err != nil:
-		out.Reason, out.Detail = traffic.ReasonOf(err), fmt.Sprintf("pod %s/%s: %s", pod.Proxy.Namespace, pod.Proxy.Pod, port.explain(err))
+		out.Reason, out.Detail = traffic.ReasonOf(err), clip(fmt.Sprintf("pod %s/%s: %s", pod.Proxy.Namespace, pod.Proxy.Pod, kube.Text(err)))
 	default:
 		out.Parts, out.size = reading.Parts(at), reading.Size()
 	}
-	out.Detail = clip(out.Detail)
 	l.put(out)
+}
+
+// read reads one proxy, and says when it answered. The error says what may be in the way.
+func (l *Local) read(ctx context.Context, pod *traffic.LocalPod) (*traffic.Reading, time.Time, error) {
+	port, err := l.portOf(ctx, pod)
+	if err != nil {
+		return nil, time.Now(), err
+	}
+	l.mu.Lock()
+	counts := l.counts[pod.Proxy]
+	l.mu.Unlock()
+	reading, at, err := readPages(pod.Stats, counts, func(path string) ([]byte, error) {
+		return l.options.get(ctx, netip.AddrPortFrom(pod.Address, port.number), port.secure, path, maxPage)
+	})
+	if err != nil {
+		return nil, at, port.explain(ctx, err)
+	}
+	return reading, at, nil
 }
 
 // put has something wait to be sent, in the place of what was said of the same proxy before.

@@ -9,7 +9,6 @@ import (
 	"net"
 	"sync/atomic"
 
-	"github.com/meshctl/meshctl/engine/kube"
 	"github.com/meshctl/meshctl/engine/traffic"
 )
 
@@ -32,7 +31,7 @@ func (l *Local) portOf(ctx context.Context, pod *traffic.LocalPod) (*statsPort, 
 	}
 	own, err := l.options.Mesh(ctx)
 	if err != nil {
-		return &statsPort{number: pod.Secure}, fmt.Errorf("its port %d takes mutual TLS: %w", pod.Secure, err)
+		return nil, fmt.Errorf("its port %d takes mutual TLS: %w", pod.Secure, err)
 	}
 	at := &statsPort{number: pod.Secure, hint: pod.Stats.SecureHint}
 	at.secure = &tls.Config{
@@ -64,16 +63,19 @@ func verify(state tls.ConnectionState, roots *x509.CertPool, pod *traffic.LocalP
 	return isOf(pod, chains)
 }
 
-// explain is why a proxy was not read at the port.
-func (at *statsPort) explain(err error) string {
-	text := kube.Text(err)
+// explain adds to why a proxy was not read at the port what may be in the way.
+func (at *statsPort) explain(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("no answer within %s; a NetworkPolicy has to let the agent reach port %d", maxTime, at.number)
+	}
 	if at.secure == nil {
-		return text
+		return err
 	}
-	text = fmt.Sprintf("at port %d, by mutual TLS: %s", at.number, text)
+	// A connection that was not made, and an alert of TLS, say by themselves what is wrong (crypto/tls calls what it is sent a "remote error").
 	var network *net.OpError
-	if dialling := errors.As(err, &network) && network.Op == "dial"; !dialling && !at.another.Load() && at.hint != "" {
-		text += "; " + at.hint
+	plain := errors.As(err, &network) && (network.Op == "dial" || network.Op == "remote error")
+	if at.hint == "" || plain || at.another.Load() {
+		return fmt.Errorf("at port %d, by mutual TLS: %w", at.number, err)
 	}
-	return text
+	return fmt.Errorf("at port %d, by mutual TLS: %w; %s", at.number, err, at.hint)
 }
