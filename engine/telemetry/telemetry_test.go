@@ -187,16 +187,18 @@ func TestNewNames(t *testing.T) {
 		f, of := newFleet(), &Telemetry{}
 		after := f.state
 		f.state = engine.Translate(enginetest.World(enginetest.Size{Services: 1, Clusters: 2, FederateEvery: 1}))
-		// The edit and the first requests come while the round is at its proxies.
-		f.fault = func(string) error {
-			f.set(func() { f.state, f.requests = after, 5 })
-			return nil
-		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		f.began = time.Now().Add(time.Second)
 		go func() { ended <- of.Run(ctx, f.options(prometheus.NewRegistry())) }()
 		time.Sleep(14 * time.Second)
+		// The edit and the first requests come while the second round is at its proxies.
+		f.set(func() {
+			f.fault = func(string) error {
+				f.set(func() { f.state, f.requests = after, 5 })
+				return nil
+			}
+		})
+		time.Sleep(15 * time.Second)
 		report, _, _ := ask(t, of, "?by=edges")
 		// Each cluster had one pod before the edit.
 		assert.Equal(t, map[string]string{"cluster-01/service-00001": "numbers 5", "cluster-02/service-00001": "numbers 5"}, rows(report))

@@ -22,8 +22,9 @@ type Came struct {
 
 // account is what is known of a proxy.
 type account struct {
-	// started is when the proxy did, by its own word; zero if it does not say.
+	// started is when the proxy did, by its own word; zero if it does not say. uptime is how long it had been running at its last reading.
 	started time.Time
+	uptime  time.Duration
 	// own: its own numbers count, not those of its clusters. decided: that stays.
 	own, decided bool
 	last         map[Target]*Values
@@ -58,11 +59,14 @@ func (b *Book) began(cluster string) time.Time {
 	return b.since
 }
 
-// slack is by how much two readings may differ about when a proxy started: it says so in whole seconds, and its answer takes time. Where
-// somebody else read it, their clock may be set in between.
+// A proxy says for how long it had been running when it last flushed its statistics: every 5 s, unless its pod says otherwise
+// (envoyproxy.io: Bootstrap, stats_flush_interval; istio.io: annotation sidecar.istio.io/statsFlushInterval).
 const (
-	slack       = 3 * time.Second
-	slackOthers = 30 * time.Second
+	// stale is by how much later a proxy may seem to have started than it did: a flush, a second for whole seconds, and as long as its
+	// answer takes.
+	stale = 11 * time.Second
+	// slack is by how much two readings may differ about when a proxy started. Where somebody else read it, their clock may be set in between.
+	slack = 30 * time.Second
 )
 
 // maxOlder is how many readings in a row may be of a process before.
@@ -85,8 +89,8 @@ func (b *Book) Take(p Proxy, at time.Time, r *Reading) []Came {
 	case a == nil:
 		a = &account{last: map[Target]*Values{}}
 		b.accounts[p] = a
-		base = born.IsZero() || born.Before(b.began(p.Cluster))
-	case r.Unordered && !started.IsZero() && a.started.Sub(started) > slackOthers:
+		base = born.IsZero() || born.Add(-stale).Before(b.began(p.Cluster))
+	case r.Unordered && !started.IsZero() && a.started.Sub(started) > slack:
 		// It is of the process before; or the clock was set back, which all that follow say then.
 		if a.older++; a.older < maxOlder {
 			return nil
@@ -97,6 +101,9 @@ func (b *Book) Take(p Proxy, at time.Time, r *Reading) []Came {
 	}
 	if a.started.IsZero() || !r.Started.IsZero() {
 		a.started = started // clocks of others may be set
+	}
+	if r.Uptime >= 0 {
+		a.uptime = r.Uptime
 	}
 	a.older = 0
 	if !a.decided && r.counts {
@@ -124,19 +131,14 @@ func (b *Book) Take(p Proxy, at time.Time, r *Reading) []Came {
 	return out
 }
 
-// replaced reports whether a reading is of another process than those before. If somebody else read it, something has to have begun again,
-// too: the difference may be one of clocks.
+// replaced reports whether a reading is of another process than those before. This process reads proxies in their order: another one has been
+// running for less time. One that lived for less time than its successor has when that is read is not noticed: no more is counted then than
+// came. If somebody else read it, something has to have begun again, too: the difference may be one of clocks.
 func (a *account) replaced(started time.Time, r *Reading) bool {
-	later := started.Sub(a.started)
-	switch {
-	case started.IsZero() || a.started.IsZero() || later <= slack:
-		return false
-	case r.Started.IsZero():
-		return true
-	case later <= slackOthers:
-		return false
+	if r.Started.IsZero() {
+		return r.Uptime >= 0 && r.Uptime < a.uptime
 	}
-	return a.smaller(r.chosen(a.own))
+	return !a.started.IsZero() && started.Sub(a.started) > slack && a.smaller(r.chosen(a.own))
 }
 
 // smaller reports whether something of what was there before is less now, or is gone.

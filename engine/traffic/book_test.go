@@ -43,13 +43,16 @@ func TestBook(t *testing.T) {
 		want    uint64
 	}
 	for name, readings := range map[string][]reading{
-		"one that ran before is a base": {{10, page(100, 50), 0}, {25, page(115, 60), 10}, {40, page(130, 60), 0}},
-		"one that started since counts": {{30, page(20, 50), 50}, {45, page(35, 51), 1}},
-		"a restart begins again at 0":   {{10, page(100, 50), 0}, {25, page(5, 7), 7}, {40, page(20, 9), 2}},
-		"also if it has overtaken":      {{10, page(100, 50), 0}, {25, page(5, 70), 70}},
-		"uptime in whole seconds":       {{10, page(100, 50), 0}, {25, page(114, 60), 10}, {40, page(131, 70), 10}},
-		"without uptime it is a base":   {{10, page(0, 50), 0}, {25, page(0, 60), 10}, {40, page(0, 5), 5}, {55, page(0, 6), 1}},
-		"a new target counts":           {{10, page(100, 50), 0}, {25, page(115, 50, 4), 4}},
+		"one that ran before is a base":          {{10, page(100, 50), 0}, {25, page(115, 60), 10}, {40, page(130, 60), 0}},
+		"one that started since counts":          {{30, page(15, 50), 50}, {45, page(30, 51), 1}},
+		"one that may have run before is a base": {{30, page(25, 50), 0}, {45, page(40, 51), 1}},
+		"a restart begins again at 0":            {{10, page(100, 50), 0}, {25, page(5, 7), 7}, {40, page(20, 9), 2}},
+		"also if it has overtaken":               {{10, page(100, 50), 0}, {25, page(5, 70), 70}},
+		"uptime of the last flush":               {{10, page(100, 50), 0}, {29, page(110, 60), 10}, {40, page(130, 70), 10}, {59, page(140, 70), 0}},
+		"a flush that is a minute ago":           {{10, page(100, 50), 0}, {69, page(100, 60), 10}, {70, page(160, 70), 10}},
+		"uptime in whole seconds":                {{10, page(100, 50), 0}, {25, page(114, 60), 10}, {40, page(131, 70), 10}},
+		"without uptime it is a base":            {{10, page(0, 50), 0}, {25, page(0, 60), 10}, {40, page(0, 5), 5}, {55, page(0, 6), 1}},
+		"a new target counts":                    {{10, page(100, 50), 0}, {25, page(115, 50, 4), 4}},
 		"a target that went begins again": {
 			{10, page(100, 50, 8), 0}, {25, page(115, 51, -1), 1}, {40, page(130, 51, 9), 9},
 		},
@@ -90,11 +93,12 @@ func TestOrderChangesNoSum(t *testing.T) {
 		}
 		var lives []*life
 		for p := range 1 + r.IntN(4) {
-			lives = append(lives, &life{proxy: traffic.Proxy{Pod: fmt.Sprint(p)}, started: 1, counts: make([]int, 3)})
+			lives = append(lives, &life{proxy: traffic.Proxy{Pod: fmt.Sprint(p)}, started: 20, counts: make([]int, 3)})
 		}
-		now := 5
+		now := 25
 		take := func(l *life) {
-			for _, c := range book.Take(l.proxy, start.Add(time.Duration(now)*time.Second), read(t, page(now-l.started, l.counts...))) {
+			flushed := max((now-l.started)/5*5, 1) // the uptime is that of the last flush
+			for _, c := range book.Take(l.proxy, start.Add(time.Duration(now)*time.Second), read(t, page(flushed, l.counts...))) {
 				ring.Add(start.Add(time.Duration(now)*time.Second), traffic.Key{Subset: c.Target.Host}, &c.Values)
 			}
 		}
@@ -106,6 +110,7 @@ func TestOrderChangesNoSum(t *testing.T) {
 				take(l)
 				now += 10
 				l.started, l.counts = now-1, make([]int, 3)
+				take(l)
 			case 1:
 				take(l)
 			default:
