@@ -322,6 +322,38 @@ func (e *environment) stream(t testing.TB, from proxies.Pod, call app.Call) *loa
 	return l
 }
 
+// whole repeats a call until stop, which returns the outcomes once the last one has ended. All of them: a load that is stopped does not know
+// what became of the requests on their way.
+func (e *environment) whole(t testing.TB, from proxies.Pod, call app.Call) (stop func() counts) {
+	t.Helper()
+	all, last, done := counts{}, make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			now, err := e.send(t.Context(), from, call)
+			if err != nil {
+				t.Errorf("requests from %s to %s: %v", from.Pod, call.URL, err)
+				return
+			}
+			for name, n := range now {
+				all[name] += n
+			}
+			select {
+			case <-last:
+				return
+			default:
+			}
+		}
+	}()
+	stop = sync.OnceValue(func() counts {
+		close(last)
+		<-done
+		return all
+	})
+	t.Cleanup(func() { stop() })
+	return stop
+}
+
 // counts are the outcomes until now.
 func (l *load) counts() counts {
 	l.mu.Lock()

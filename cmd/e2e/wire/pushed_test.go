@@ -299,7 +299,7 @@ func agentEnds(t *testing.T, e *environment) {
 	s := e.seen(t)
 	count := s.growing(t)
 	before := count()
-	l := e.stream(t, e.pod(t, "cluster-2", "reviews-v1"), app.Call{URL: "http://ratings:9080", Rate: 30, Parallel: 5})
+	stop := e.whole(t, e.pod(t, "cluster-2", "reviews-v1"), app.Call{URL: "http://ratings:9080", Rate: 30, Parallel: 5, Count: 30})
 	waittest.Until(t, "requests are counted", func() bool { return count() > before })
 	first := e.agentPID(t)
 	require.NotZero(t, first)
@@ -310,7 +310,7 @@ func agentEnds(t *testing.T, e *environment) {
 	})
 	at := count()
 	waittest.Until(t, "requests are counted again", func() bool { return count() > at })
-	all := l.stop()
+	all := stop()
 	require.Empty(t, all.failed())
 	waittest.NoError(t, "all requests are counted", func() error {
 		if got := count() - before; got != uint64(all.total()) {
