@@ -1,4 +1,4 @@
-// Package shard divides the tests: most run for every change, the others belong to a shard.
+// Package shard divides the tests: most run for every change, the others belong to a shard. Some are left out by the race detector.
 package shard
 
 import (
@@ -51,5 +51,14 @@ func Only(t testing.TB, name Name) {
 	}
 	if os.Getenv(Variable) != string(name) {
 		t.Skipf("run by make test-shard SHARD=%s", name)
+	}
+}
+
+// Unraced skips a test under the race detector, which makes it ten times slower and finds nothing in it: it shares nothing between goroutines.
+// It must be the first statement of the test: demo/testrun finds by it what to run without the detector in packages that are tested with it.
+func Unraced(t testing.TB) {
+	t.Helper()
+	if raced {
+		t.Skip("run without the race detector")
 	}
 }

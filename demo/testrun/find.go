@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -16,6 +17,26 @@ import (
 // testsOf finds the tests of a shard in the test files below a folder: those that begin with
 // shard.Only.
 func testsOf(root string, name shard.Name) (batch, error) {
+	found, err := testsThat(root, func(f *ast.FuncDecl) bool { return belongs(f) == string(name) })
+	if err != nil {
+		return batch{}, fmt.Errorf("shard %s: %w", name, err)
+	}
+	found.name, found.beside, found.parallel = "shard "+string(name), 1, 2
+	return found, nil
+}
+
+// unraced finds the tests that the race detector leaves out: those that begin with shard.Unraced.
+func unraced(root string) (batch, error) {
+	found, err := testsThat(root, func(f *ast.FuncDecl) bool { return selected(first(f).Fun) == "Unraced" })
+	if err != nil {
+		return batch{}, fmt.Errorf("tests without the race detector: %w", err)
+	}
+	found.name, found.beside, found.parallel = "without it, what it leaves out", 3, 4
+	return found, nil
+}
+
+// testsThat finds tests in the test files below a folder.
+func testsThat(root string, wanted func(*ast.FuncDecl) bool) (batch, error) {
 	var packages, tests []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -32,33 +53,38 @@ func testsOf(root string, name shard.Name) (batch, error) {
 			return err
 		}
 		for _, declaration := range file.Decls {
-			if f, ok := declaration.(*ast.FuncDecl); ok && belongs(f) == string(name) {
+			if f, ok := declaration.(*ast.FuncDecl); ok && strings.HasPrefix(f.Name.Name, "Test") && wanted(f) {
 				packages, tests = append(packages, "./"+filepath.ToSlash(filepath.Dir(path))), append(tests, f.Name.Name)
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return batch{}, fmt.Errorf("finding the tests of shard %s: %w", name, err)
+		return batch{}, err
 	}
 	if len(tests) == 0 {
-		return batch{}, fmt.Errorf("shard %s: there is no test in it", name)
+		return batch{}, errors.New("there is none")
 	}
 	slices.Sort(packages)
-	return batch{name: "shard " + string(name), packages: slices.Compact(packages), tests: "^(" + strings.Join(tests, "|") + ")$", beside: 1, parallel: 2}, nil
+	return batch{packages: slices.Compact(packages), tests: "^(" + strings.Join(tests, "|") + ")$"}, nil
+}
+
+// first is the call that is the first statement of a function; one of nothing if it has none.
+func first(f *ast.FuncDecl) *ast.CallExpr {
+	if f.Body != nil && len(f.Body.List) > 0 {
+		if statement, ok := f.Body.List[0].(*ast.ExprStmt); ok {
+			if call, ok := statement.X.(*ast.CallExpr); ok {
+				return call
+			}
+		}
+	}
+	return &ast.CallExpr{}
 }
 
 // belongs returns the shard that a function names in its first statement, or nothing.
 func belongs(f *ast.FuncDecl) string {
-	if !strings.HasPrefix(f.Name.Name, "Test") || f.Body == nil || len(f.Body.List) == 0 {
-		return ""
-	}
-	statement, ok := f.Body.List[0].(*ast.ExprStmt)
-	if !ok {
-		return ""
-	}
-	call, ok := statement.X.(*ast.CallExpr)
-	if !ok || selected(call.Fun) != "Only" || len(call.Args) != 2 {
+	call := first(f)
+	if selected(call.Fun) != "Only" || len(call.Args) != 2 {
 		return ""
 	}
 	named := selected(call.Args[1])

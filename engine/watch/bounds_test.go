@@ -3,7 +3,6 @@ package watch
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,8 +18,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/meshctl/meshctl/demo/waittest"
@@ -126,17 +123,11 @@ func refuseStream(w http.ResponseWriter) {
 }
 
 func podNamed(i int) string {
-	pod := corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprintf("p%d", i), ResourceVersion: fmt.Sprint(10 + i), Labels: map[string]string{"app": strings.Repeat("x", 60)}},
-		TypeMeta:   metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"},
-		Spec:       corev1.PodSpec{NodeName: "n", ServiceAccountName: "s", Containers: []corev1.Container{{Name: "c", Image: "i"}}},
-	}
-	text, err := json.Marshal(pod)
-	if err != nil {
-		panic(err)
-	}
-	return string(text)
+	return fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p%d","namespace":"a","resourceVersion":"%d","labels":{"app":"%s"}},`+
+		`"spec":{"containers":[{"name":"c","image":"i","resources":{}}],"serviceAccountName":"s","nodeName":"n"},"status":{}}`, i, 10+i, labelOfPods)
 }
+
+var labelOfPods = strings.Repeat("x", 60)
 
 const listHead = `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[`
 
