@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/explain"
 	"github.com/meshctl/meshctl/engine/offline"
@@ -35,9 +36,10 @@ const generatedEvery = 8
 // translation gives the same result.
 func TestDamagedObjects(t *testing.T) {
 	t.Parallel()
+	seed := int64(waittest.Seed(t))
 	inEachCase(t, func(t *testing.T, n int, in *snapshot.Input) {
 		t.Helper()
-		r := rand.New(rand.NewSource(int64(n)))
+		r := rand.New(rand.NewSource(seed + int64(n)))
 		before := text(t, engine.Translate(in).Output)
 		translator := engine.New(engine.Options{})
 		translator.Translate(in)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/meshctl/meshctl/cmd/asktest"
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/wizards"
 	"github.com/meshctl/meshctl/wizards/wizardtest"
 )
@@ -342,7 +343,7 @@ func TestPlain(t *testing.T) {
 // that are hard to quote.
 func TestEverySpecRoundTripsThroughTheShell(t *testing.T) {
 	t.Parallel()
-	random := rand.New(rand.NewPCG(1, 2))
+	random := rand.New(rand.NewPCG(waittest.Seed(t), 2))
 	forms := []*wizards.Form{wizards.TrafficPolicy(), wizards.AccessPolicy(), wizards.VirtualMesh()}
 	uses := []string{"trafficpolicy", "accesspolicy", "virtualmesh"}
 	paths, err := filepath.Glob("../../testdata/api/accepted/*.yaml")

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/access"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -17,7 +18,7 @@ import (
 // that contains another one allows each call that that allows.
 func TestIntersectionAgrees(t *testing.T) {
 	t.Parallel()
-	random := rand.New(rand.NewSource(1))
+	random := rand.New(rand.NewSource(int64(waittest.Seed(t))))
 	mesh := &snapshot.MeshPlan{TrustDomain: "x", TrustAliases: []string{"alias"}}
 	allowed, lost, contained := 0, 0, 0
 	for range 6000 {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -39,7 +40,7 @@ func TestCommonPaths(t *testing.T) {
 	t.Parallel()
 	patterns := []string{"*", "/*", "/a", "/a/b", "/a*", "/a/*", "/a/b*", "*b", "*/b", "*/a/b", "/a/{*}", "/a/{**}", "/{*}/b", "/c"}
 	paths := []string{"/", "/a", "/ab", "/a/", "/a/b", "/a/b/c", "/b", "/a/c", "/c/b", "/c/a/b", "/c", "/cb"}
-	r := rand.New(rand.NewSource(1))
+	r := rand.New(rand.NewSource(int64(waittest.Seed(t))))
 	few := func() []string {
 		var out []string
 		for range 1 + r.Intn(3) {

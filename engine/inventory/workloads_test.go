@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/meshctl/meshctl/demo/waittest"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	discoveryv1 "github.com/meshctl/meshctl/engine/api/discovery/v1"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -49,7 +50,7 @@ func TestWorkloadsAreFoundByPlace(t *testing.T) {
 	}
 	inv := New([]*snapshot.Discovered{found}, nil)
 
-	r := rand.New(rand.NewSource(1))
+	r := rand.New(rand.NewSource(int64(waittest.Seed(t))))
 	some := func(of ...string) (out []string) {
 		for range r.Intn(3) {
 			out = append(out, of[r.Intn(len(of))])

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/meshctl/meshctl/demo/waittest"
 )
 
 // TestSubsetName: the names that Gloo Mesh 1.x gave stay, where they are clear.
@@ -33,7 +35,7 @@ func TestSubsetName(t *testing.T) {
 // one that a mesh takes.
 func TestSubsetNamesDiffer(t *testing.T) {
 	t.Parallel()
-	r := rand.New(rand.NewSource(1))
+	r := rand.New(rand.NewSource(int64(waittest.Seed(t))))
 	word := func(marks string) string {
 		const letters = "abAB01"
 		n := 1 + r.Intn(3)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/relay/relayv1"
 )
 
@@ -51,7 +52,7 @@ func pair(t *testing.T, chance *rand.Rand) (source world, store *copyOf, s *Send
 // TestAllKindsAtOnce: what is the same is complete, but for kinds of which the sender may not know everything; what differs is found.
 func TestAllKindsAtOnce(t *testing.T) {
 	t.Parallel()
-	chance := rand.New(rand.NewPCG(1, 0))
+	chance := rand.New(rand.NewPCG(waittest.Seed(t), 0))
 	source, store, s, r := pair(t, chance)
 	taken := store.taken
 	connect(s, r).settle(t, s, r, chance)
@@ -80,7 +81,7 @@ func TestAllKindsAtOnce(t *testing.T) {
 // TestSameThatIsNot: a receiver does not believe that it has everything if it has something else.
 func TestSameThatIsNot(t *testing.T) {
 	t.Parallel()
-	chance := rand.New(rand.NewPCG(1, 0))
+	chance := rand.New(rand.NewPCG(waittest.Seed(t), 0))
 	_, store, s, r := pair(t, chance)
 	s.SetComplete("c", true)
 	l := connect(s, r)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/demo/shard"
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/offline"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -25,14 +26,15 @@ func TestArrivalOrderDoesNotMatter(t *testing.T) {
 	cases, err := filepath.Glob("../../testdata/*/*/in")
 	require.NoError(t, err)
 	require.NotEmpty(t, cases)
-	for seed, dir := range cases {
+	seed := int64(waittest.Seed(t))
+	for n, dir := range cases {
 		t.Run(filepath.Base(filepath.Dir(dir)), func(t *testing.T) {
 			t.Parallel()
 			in, _, err := offline.Load(offline.Dir(dir))
 			require.NoError(t, err)
 			want := outputText(t, engine.Translate(in).Output)
 
-			r := rand.New(rand.NewSource(int64(seed)))
+			r := rand.New(rand.NewSource(seed + int64(n)))
 			events := randomEvents(t, r, in)
 			feeds := newFeeds(t, in)
 			translator := engine.New(engine.Options{})

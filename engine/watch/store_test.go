@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -151,7 +152,7 @@ func TestCollectionRefusesOtherTypes(t *testing.T) {
 // map, and compares them.
 func TestStoreAgreesWithAMap(t *testing.T) {
 	t.Parallel()
-	random := rand.New(rand.NewPCG(1, 2))
+	random := rand.New(rand.NewPCG(waittest.Seed(t), 2))
 	p, model := newPods(), map[key]string{}
 	for step := range 5000 {
 		o := pod(fmt.Sprint(random.IntN(3)), fmt.Sprint(random.IntN(20)), fmt.Sprint(random.IntN(2)))

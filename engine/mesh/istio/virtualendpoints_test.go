@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -18,7 +19,7 @@ import (
 // (yet, or any more) has one, too.
 func TestOverlapping(t *testing.T) {
 	t.Parallel()
-	random := rand.New(rand.NewPCG(1, 2))
+	random := rand.New(rand.NewPCG(waittest.Seed(t), 2))
 	some := func() map[string]string {
 		out := map[string]string{}
 		for _, key := range []string{"version", "tier", "track"} {
