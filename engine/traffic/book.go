@@ -132,11 +132,12 @@ func (b *Book) Take(p Proxy, at time.Time, r *Reading) []Came {
 }
 
 // replaced reports whether a reading is of another process than those before. This process reads proxies in their order: another one has been
-// running for less time. One that lived for less time than its successor has when that is read is not noticed: no more is counted then than
-// came. If somebody else read it, something has to have begun again, too: the difference may be one of clocks.
+// running for less time, or does not say for how long, as it has not flushed yet. One that lived for less time than its successor has when that
+// is read is not noticed: no more is counted then than came. If somebody else read it, something has to have begun again, too: the difference
+// may be one of clocks. A server that does not say when the proxy started says nothing about that.
 func (a *account) replaced(started time.Time, r *Reading) bool {
 	if r.Started.IsZero() {
-		return r.Uptime >= 0 && r.Uptime < a.uptime
+		return !r.Unordered && max(r.Uptime, 0) < a.uptime
 	}
 	return !a.started.IsZero() && started.Sub(a.started) > slack && a.smaller(r.chosen(a.own))
 }

@@ -52,6 +52,8 @@ func TestBook(t *testing.T) {
 		"a flush that is a minute ago":           {{10, page(100, 50), 0}, {69, page(100, 60), 10}, {70, page(160, 70), 10}},
 		"uptime in whole seconds":                {{10, page(100, 50), 0}, {25, page(114, 60), 10}, {40, page(131, 70), 10}},
 		"without uptime it is a base":            {{10, page(0, 50), 0}, {25, page(0, 60), 10}, {40, page(0, 5), 5}, {55, page(0, 6), 1}},
+		"its first seconds, without uptime":      {{10, page(100, 50), 0}, {25, page(0, 7), 7}, {40, page(15, 9), 2}, {55, page(30, 9), 0}},
+		"and if it has overtaken by then":        {{10, page(100, 5), 0}, {25, page(0, 7), 7}, {40, page(15, 9), 2}},
 		"a new target counts":                    {{10, page(100, 50), 0}, {25, page(115, 50, 4), 4}},
 		"a target that went begins again": {
 			{10, page(100, 50, 8), 0}, {25, page(115, 51, -1), 1}, {40, page(130, 51, 9), 9},
@@ -97,7 +99,7 @@ func TestOrderChangesNoSum(t *testing.T) {
 		}
 		now := 25
 		take := func(l *life) {
-			flushed := max((now-l.started)/5*5, 1) // the uptime is that of the last flush
+			flushed := (now - l.started) / 5 * 5 // the uptime is that of the last flush, if there was one
 			for _, c := range book.Take(l.proxy, start.Add(time.Duration(now)*time.Second), read(t, page(flushed, l.counts...))) {
 				ring.Add(start.Add(time.Duration(now)*time.Second), traffic.Key{Subset: c.Target.Host}, &c.Values)
 			}
