@@ -54,7 +54,8 @@ func Only(t testing.TB, name Name) {
 	}
 }
 
-// Unraced skips a test under the race detector, which makes it ten times slower and finds nothing in it: it shares nothing between goroutines.
+// Unraced skips a test under the race detector, which makes it ten times slower and finds nothing new in it: it shares nothing between
+// goroutines, or another test does the same under the detector.
 // It must be the first statement of the test: demo/testrun finds by it what to run without the detector in packages that are tested with it.
 func Unraced(t testing.TB) {
 	t.Helper()
