@@ -31,7 +31,7 @@ func unraced(root string) (batch, error) {
 	if err != nil {
 		return batch{}, fmt.Errorf("tests without the race detector: %w", err)
 	}
-	found.name, found.beside, found.parallel = "without it, what it leaves out", 3, 4
+	found.name, found.beside, found.parallel = "without it, what it leaves out", 2, 4
 	return found, nil
 }
 
