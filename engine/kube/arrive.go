@@ -26,7 +26,7 @@ func (l *Lister) arrive(object any) {
 	if l.metered() {
 		size := SizeOf(object)
 		l.arrived.Add(size)
-		l.Client.Hold(size)
+		l.Client.meter.arrive(size)
 	}
 }
 
@@ -43,7 +43,7 @@ func (l *Lister) arriveAll(page runtime.Object) {
 // arrivals begins a list, or ends it: who stores it counts what is kept.
 func (l *Lister) arrivals() {
 	if l.metered() {
-		l.Client.Hold(-l.arrived.Swap(0))
+		l.Client.meter.arrive(-l.arrived.Swap(0))
 	}
 }
 

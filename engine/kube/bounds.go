@@ -14,7 +14,8 @@ type Bounds struct {
 	// Answers bounds what is being read and decoded at the same time, in bytes of memory (see weigh).
 	// Lists come in pages, so that it does not grow with the cluster.
 	Answers int64
-	// Kept bounds what is kept of the objects, or waits until a list is complete, in bytes of memory.
+	// Kept bounds what is kept of the objects, and what waits until a list is complete, each in bytes of memory: a list takes the place of
+	// what is kept, and both are there until it is complete.
 	Kept int64
 	// Events bounds the events of watches in EventsPeriod, without those that begin a watch as a list.
 	Events int

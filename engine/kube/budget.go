@@ -71,12 +71,22 @@ func (b *Budget) exceed(server, what string) error {
 type meter struct {
 	*Budget
 	server string
-	kept   atomic.Int64
+	// kept is what is kept, and arrived what waits until its list is complete, and takes the place of what is kept then, in bytes.
+	kept, arrived atomic.Int64
 }
 
 // hold counts what is kept; negative if it is kept no longer.
 func (m *meter) hold(bytes int64) {
-	if m == nil || m.kept.Add(bytes) <= m.bounds.Kept || bytes <= 0 {
+	if m != nil {
+		m.bound(&m.kept, bytes)
+	}
+}
+
+// arrive counts what waits until its list is complete; negative if it does no longer.
+func (m *meter) arrive(bytes int64) { m.bound(&m.arrived, bytes) }
+
+func (m *meter) bound(of *atomic.Int64, bytes int64) {
+	if of.Add(bytes) <= m.bounds.Kept || bytes <= 0 {
 		return
 	}
 	_ = m.exceed(m.server, fmt.Sprintf("its objects take more than the %s of memory that one cluster may have; remove what is not needed there, or raise the memory limit of meshctl", mebibytes(m.bounds.Kept)))

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -123,11 +124,18 @@ func refuseStream(w http.ResponseWriter) {
 }
 
 func podNamed(i int) string {
-	return fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p%d","namespace":"a","resourceVersion":"%d","labels":{"app":"%s"}},`+
-		`"spec":{"containers":[{"name":"c","image":"i","resources":{}}],"serviceAccountName":"s","nodeName":"n"},"status":{}}`, i, 10+i, labelOfPods)
+	return fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p%d","namespace":"a","resourceVersion":"%d","labels":{%s}},`+
+		`"spec":{"containers":[{"name":"c","image":"i","resources":{}}],"serviceAccountName":"s","nodeName":"n"},"status":{}}`, i, 10+i, labelsOfPods)
 }
 
-var labelOfPods = strings.Repeat("x", 60)
+// labelsOfPods make a pod large, so that few of them take much memory.
+var labelsOfPods = func() string {
+	labels := make([]string, 30)
+	for i := range labels {
+		labels[i] = fmt.Sprintf("%q:%q", fmt.Sprint("app", i), strings.Repeat("x", 60))
+	}
+	return strings.Join(labels, ",")
+}()
 
 const listHead = `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[`
 
@@ -219,8 +227,9 @@ func TestAServerThatSendsTooMuchIsFrozen(t *testing.T) {
 			assert.Equal(t, snapshot.Synced, view.Sync)
 			assert.Less(t, west.most.Load(), int64(64<<20), "it was not read to the end")
 
-			west.pods.Store(nil)
-			assert.Len(t, w.is(snapshot.Synced).Pods, 1)
+			pages := pagesOf(300, nil)
+			west.pods.Store(&pages)
+			assert.Len(t, w.is(snapshot.Synced).Pods, 300)
 		})
 	}
 }
@@ -272,4 +281,67 @@ func (r *reading) is(sync snapshot.Sync) *snapshot.Cluster {
 			require.FailNow(r.t, "never came: "+sync.String(), "it is %s: %s", view.Sync, view.Reason)
 		}
 	}
+}
+
+// pagesOf answers as a server that has so many large Pods, and lists them in pages. A watch lasts until ended has something, or is closed.
+func pagesOf(count int, ended <-chan struct{}) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		switch query := r.URL.Query(); {
+		case query.Has("sendInitialEvents"):
+			refuseStream(w)
+		case query.Has("watch"):
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-ended:
+				write(w, `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}}`+"\n")
+			case <-r.Context().Done():
+			}
+		default:
+			from, limit := 0, count
+			_, _ = fmt.Sscan(query.Get("continue"), &from)
+			_, _ = fmt.Sscan(query.Get("limit"), &limit)
+			to, next := min(from+limit, count), ""
+			if to < count {
+				next = strconv.Itoa(to)
+			}
+			items := make([]string, 0, limit)
+			for i := from; i < to; i++ {
+				items = append(items, podNamed(i))
+			}
+			write(w, fmt.Sprintf(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9","continue":%q},"items":[%s]}`, next, strings.Join(items, ",")))
+		}
+	}
+}
+
+// TestALargeClusterIsReadAgain: where the objects take most of what a cluster may have, they are listed again while they are kept, and
+// read again after the cluster was frozen.
+func TestALargeClusterIsReadAgain(t *testing.T) {
+	t.Parallel()
+	const count = 900 // of about 3 KiB, where 4 MiB may be kept
+	west, ended := newLists(t), make(chan struct{})
+	pods := pagesOf(count, ended)
+	west.pods.Store(&pods)
+	w := readOf(t, west)
+	before := w.is(snapshot.Synced)
+	require.Len(t, before.Pods, count)
+	size := int64(0)
+	for _, p := range before.Pods {
+		size += sizeOf(p)
+	}
+	require.Greater(t, size, int64(5<<19), "they take more than half of what may be kept")
+	require.Less(t, size, int64(4<<20))
+
+	// A watch begins only after what was listed is kept.
+	ended <- struct{}{}
+	ended <- struct{}{}
+	now := w.is(snapshot.Synced)
+	assert.Same(t, before, now, "nothing has changed, and it was never frozen")
+
+	refused := "pods"
+	west.refused.Store(&refused)
+	close(ended) // of this watch, and of all others
+	assert.Len(t, w.is(snapshot.Stale).Pods, count)
+	west.refused.Store(nil)
+	now = w.is(snapshot.Synced)
+	assert.True(t, snapshot.SameSlice(before.Pods, now.Pods))
 }

@@ -71,7 +71,7 @@ func newFeed[T object](lister *kube.Lister, seed []T, strip func(T) bool, change
 		f.hold = lister.Client.Hold
 	}
 	for _, o := range seed {
-		f.hold(sizeOf(o)) // what is not listed again is taken off
+		f.grown += sizeOf(o) // it counts once the objects were listed: of those that are gone by then, nothing does
 	}
 	return f
 }

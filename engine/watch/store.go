@@ -52,6 +52,8 @@ type store[T object] struct {
 	sorted  []T
 	pending map[key]T
 	filled  bool
+	// grown is what hold has not counted yet: all that changes together counts together.
+	grown int64
 	// broken are the objects that exist and cannot be processed, with the reason.
 	// Readers have them as they were before.
 	broken map[key]string
@@ -142,13 +144,19 @@ func (s *store[T]) set(k key, object T) bool {
 	if same(before, object) {
 		return false
 	}
-	s.hold(sizeOf(object) - sizeOf(before))
+	s.grown += sizeOf(object) - sizeOf(before)
 	if same(base, object) {
 		delete(s.pending, k)
 	} else {
 		s.pending[k] = object
 	}
 	return true
+}
+
+// count counts, under the lock, how much more is kept than when it was called before.
+func (s *store[T]) count() {
+	s.hold(s.grown)
+	s.grown = 0
 }
 
 // sizeOf is the memory of an object in the store, in bytes; 0 for the zero object.
@@ -251,6 +259,7 @@ func (s *store[T]) setBroken(k key, err error) bool {
 func (s *store[T]) handle(e event[T]) {
 	s.mu.Lock()
 	changed := s.apply(e)
+	s.count()
 	s.mu.Unlock()
 	if changed {
 		s.changed()
@@ -306,6 +315,7 @@ func (s *store[T]) Replace(items []any, _ string) error {
 	for _, e := range next {
 		changed = s.apply(e) || changed
 	}
+	s.count()
 	s.mu.Unlock()
 	if changed {
 		s.changed()
