@@ -75,7 +75,8 @@ func TestTheManagementPlaneMoves(t *testing.T) {
 	changed := slices.DeleteFunc(slices.Sorted(maps.Keys(after)), func(name string) bool { return after[name] == before[name] })
 	require.NotEmpty(t, changed)
 	for _, name := range changed {
-		assert.Regexp(t, "^cluster-[12] VirtualService bookinfo/reviews", name, "the edit is about nothing else")
+		// Callers in the other cluster have routes of their own, beside the host that they call.
+		assert.Regexp(t, "^cluster-[12] VirtualService (bookinfo/reviews|istio-system/reviews-bookinfo-cluster-1)$", name, "the edit is about nothing else")
 	}
 }
 
