@@ -37,8 +37,12 @@ func (p Problem) MarshalJSON() ([]byte, error) {
 	return data, nil
 }
 
+// together is how far apart problems are dated at most that one change brought about: each is when its status was written.
+const together = 5 * time.Second
+
 // ProblemList lists all issues that there are at a time, worst first, and of one severity the newest first. Those that nobody has
-// dated come last.
+// dated come last. Those that came together, none of them more than a few seconds after the one before, are in the order of issues: a
+// cause, such as a VirtualMesh, is before the policies for which it has consequences.
 func ProblemList(x *Index, now time.Time) []Problem {
 	issues := IssuesAt(x, now)
 	out := make([]Problem, len(issues))
@@ -48,6 +52,11 @@ func ProblemList(x *Index, now time.Time) []Problem {
 	slices.SortStableFunc(out, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(b.Severity, a.Severity), b.Since.Compare(a.Since))
 	})
+	for begin, end := 0, 0; begin < len(out); begin = end {
+		for end = begin + 1; end < len(out) && out[end].Severity == out[begin].Severity && out[end-1].Since.Sub(out[end].Since) <= together; end++ {
+		}
+		slices.SortFunc(out[begin:end], func(a, b Problem) int { return a.Issue.Compare(b.Issue) })
+	}
 	return out
 }
 

@@ -52,6 +52,31 @@ func TestSince(t *testing.T) {
 	assert.Contains(t, titles(x.Tables(nil).Problems(time.Time{})), "SINCE")
 }
 
+// TestProblemsOfOneCause: they are in one order, in whichever second the status of each was written.
+func TestProblemsOfOneCause(t *testing.T) {
+	t.Parallel()
+	list := func(date func(i int) time.Time) (refs []snapshot.Ref) {
+		in := load(t, "mistakes")
+		for i, p := range in.Management.TrafficPolicies {
+			p.Status.Conditions = []metav1.Condition{{Type: commonv1.ConditionReady, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(date(i))}}
+		}
+		for _, p := range explain.ProblemList(explain.New(engine.Translate(in)), time.Time{}) {
+			if !p.Since.IsZero() {
+				refs = append(refs, p.Ref)
+			}
+		}
+		return refs
+	}
+	begin := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
+	seconds := func(many int) func(i int) time.Time {
+		return func(i int) time.Time { return begin.Add(time.Duration(many) * time.Duration(i) * time.Second) }
+	}
+	want := list(seconds(0))
+	assert.Greater(t, len(want), 2)
+	assert.Equal(t, want, list(seconds(1)))
+	assert.NotEqual(t, want, list(seconds(60)), "the newest is first")
+}
+
 func titles(table explain.Table) (out []string) {
 	for _, c := range table.Columns {
 		out = append(out, c.Title)
