@@ -196,10 +196,23 @@ func (w *environment) startServe(flags ...string) {
 	metrics, debug := sandboxtest.Address(w.t), sandboxtest.Address(w.t)
 	arguments := []string{"serve", "--kubeconfig", w.serveAccount(), "--metrics-bind", metrics, "--debug-bind", debug, "--lease-duration", "20s"}
 	w.serve = &server{w.start("meshctl serve", slices.Concat(arguments, w.flags, flags)...), "http://" + metrics, "http://" + debug}
+	w.t.Cleanup(w.explain)
 	w.until("meshctl serve is ready", func(ctx context.Context) error {
 		_, err := w.get("/readyz")
 		return err
 	})
+}
+
+// explain logs, if the test failed, what meshctl says is wrong, and what it waits for.
+func (w *environment) explain() {
+	if !w.t.Failed() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.t.Context()), waittest.Soon())
+	defer cancel()
+	check := exec.CommandContext(ctx, w.binary, "check", "--kubeconfig", w.kubeconfig, "--context", "cluster-1")
+	out, err := check.CombinedOutput() // the exit code says whether something is wrong
+	w.t.Logf("meshctl check: %v\n%s", err, out)
 }
 
 // stopServe stops the management plane.
