@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/meshctl/meshctl/engine/relay"
+	"github.com/meshctl/meshctl/engine/relay/pump"
 	"github.com/meshctl/meshctl/engine/relay/relayv1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -25,6 +27,8 @@ type caller struct {
 	// ctx is that of the stream, and end ends it.
 	ctx context.Context
 	end context.CancelCauseFunc
+	// dismissed is why the hub has ended the stream, see dismiss; nil if it has not.
+	dismissed atomic.Pointer[error]
 	// uid is that of its cluster, shown are its certificates, and address is where it calls from. incarnation is another after each start.
 	uid, incarnation, address, version string
 	shown                              []*x509.Certificate
@@ -74,7 +78,7 @@ func (h *Hub) enter(ctx context.Context, hello *relayv1.Hello) (*caller, error) 
 	}
 	// It may have been revoked before it was one of the callers that are looked at then.
 	h.review(ctx, name)
-	if err := context.Cause(c.ctx); err != nil {
+	if err := c.cause(nil); err != nil {
 		c.leave()
 		return nil, err
 	}
@@ -101,6 +105,24 @@ func (c *caller) leave() {
 	c.cluster.mu.Lock()
 	defer c.cluster.mu.Unlock()
 	delete(c.cluster.callers, c)
+}
+
+// dismiss ends streams. An agent that loses one of them closes the others, which would end without a reason: so all have theirs first.
+func dismiss(reasons map[*caller]error) {
+	for who, reason := range reasons {
+		who.dismissed.CompareAndSwap(nil, &reason)
+	}
+	for who, reason := range reasons {
+		who.end(reason)
+	}
+}
+
+// cause is why the stream of a caller ended: why the hub did that, if it did, or else err.
+func (c *caller) cause(err error) error {
+	if reason := c.dismissed.Load(); reason != nil {
+		return *reason
+	}
+	return pump.Cause(c.ctx, err)
 }
 
 // callerOf are the certificates that the caller has shown, which were not verified, and its address.
@@ -134,15 +156,12 @@ func (h *Hub) review(ctx context.Context, name string) {
 	refused := map[*caller]error{}
 	for _, who := range all {
 		if _, err := h.options.Agents.Admit(ctx, who.shown, who.uid); err != nil && ctx.Err() == nil {
-			refused[who] = err
+			refused[who] = status.Error(codes.Unauthenticated, err.Error())
 		}
 	}
-	// All at once: an agent that loses one stream closes the others, which would end without a reason then.
+	dismiss(refused)
 	for who, err := range refused {
-		who.end(status.Error(codes.Unauthenticated, err.Error()))
-	}
-	for who, err := range refused {
-		h.options.Log.Warn("the agent of a cluster is not heard any more", "cluster", name, "address", who.address, "reason", err)
+		h.options.Log.Warn("the agent of a cluster is not heard any more", "cluster", name, "address", who.address, "reason", wordsOf(err))
 	}
 }
 
@@ -178,9 +197,7 @@ func (r *rivals) enter(c *caller, now time.Time) error {
 	}
 	reason := fmt.Sprintf("several agents speak for cluster %s, at %s and elsewhere: only one may run; its cluster may have been copied, with the Secret of the agent", c.cluster.name, c.address)
 	err := status.Error(codes.AlreadyExists, reason)
-	for other := range c.cluster.callers {
-		other.end(err)
-	}
+	c.cluster.hangUp(err)
 	c.cluster.lose(reason)
 	return err
 }

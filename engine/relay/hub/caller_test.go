@@ -33,17 +33,24 @@ func (r *revoking) Admit(context.Context, []*x509.Certificate, string) (string, 
 	return "west", nil
 }
 
-// TestARevocationMeanwhile: the certificate of an agent is revoked after it was admitted, and before its stream is one of those that end.
-func TestARevocationMeanwhile(t *testing.T) {
-	t.Parallel()
+// revocable is a Hub with a cluster west.
+func revocable(t *testing.T) (*Hub, *revoking) {
+	t.Helper()
 	agents := &revoking{}
-	agents.left.Store(1)
 	h := New(Options{Agents: agents, Log: slog.New(slog.DiscardHandler)})
 	source, err := watch.New(watch.Options{Management: &rest.Config{Host: "https://127.0.0.1:1"}, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	_, err = h.Add(source, "west", "")
 	require.NoError(t, err)
-	_, err = h.enter(t.Context(), hello("west"))
+	return h, agents
+}
+
+// TestARevocationMeanwhile: the certificate of an agent is revoked after it was admitted, and before its stream is one of those that end.
+func TestARevocationMeanwhile(t *testing.T) {
+	t.Parallel()
+	h, agents := revocable(t)
+	agents.left.Store(1)
+	_, err := h.enter(t.Context(), hello("west"))
 	require.ErrorContains(t, err, "it was revoked")
 	assert.Empty(t, h.cluster("west").callers)
 
@@ -52,6 +59,36 @@ func TestARevocationMeanwhile(t *testing.T) {
 	require.NoError(t, err)
 	who.leave()
 	assert.Empty(t, h.cluster("west").callers)
+}
+
+// TestAllStreamsEndForOneReason: an agent that loses one closes the others at once, before the hub comes to end them.
+func TestAllStreamsEndForOneReason(t *testing.T) {
+	t.Parallel()
+	h, agents := revocable(t)
+	agents.left.Store(100)
+	var all []*caller
+	var closes []context.CancelFunc
+	for range 3 {
+		ctx, closed := context.WithCancel(t.Context())
+		who, err := h.enter(ctx, hello("west"))
+		require.NoError(t, err)
+		defer who.leave()
+		all, closes = append(all, who), append(closes, closed)
+	}
+	for _, who := range all {
+		end := who.end
+		who.end = func(cause error) {
+			end(cause)
+			for _, closed := range closes {
+				closed()
+			}
+		}
+	}
+	agents.left.Store(0)
+	h.review(t.Context(), "west")
+	for _, who := range all {
+		require.ErrorContains(t, who.cause(who.ctx.Err()), "it was revoked")
+	}
 }
 
 // TestRefusalsOfMany: whoever reaches the port is counted, and not each one is told.

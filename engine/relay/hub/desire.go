@@ -169,7 +169,7 @@ func (h *Hub) Desire(in grpc.BidiStreamingServer[relayv1.Feedback, relayv1.Data]
 		Next: func() (*relayv1.Data, bool) { return leaving.next(standing.next) },
 		Beat: func() *relayv1.Data { return &relayv1.Data{Frame: &relayv1.Data_Beat{Beat: meter.Beat()}} },
 	})
-	err = pump.Cause(who.ctx, err)
+	err = who.cause(err)
 	counted.End(err)
 	h.book(who.cluster.name).standsDown.Note(err, time.Now())
 	return err

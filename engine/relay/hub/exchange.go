@@ -221,7 +221,7 @@ func (h *Hub) Exchange(in grpc.BidiStreamingServer[relayv1.Answer, relayv1.Reque
 		Next: func() (*relayv1.Request, bool) { return c.exchange.next(s) },
 		Beat: func() *relayv1.Request { return &relayv1.Request{Beat: meter.Beat()} },
 	})
-	err = pump.Cause(who.ctx, err)
+	err = who.cause(err)
 	counted.End(err)
 	h.book(c.name).standsDown.Note(err, time.Now())
 	c.exchange.ended(s, errors.New(wordsOf(err)))

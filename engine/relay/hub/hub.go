@@ -186,9 +186,11 @@ func (h *Hub) Remove(name string) {
 
 // hangUp ends all streams, under the lock.
 func (c *cluster) hangUp(cause error) {
+	reasons := make(map[*caller]error, len(c.callers))
 	for who := range c.callers {
-		who.end(cause)
+		reasons[who] = cause
 	}
+	dismiss(reasons)
 }
 
 func (h *Hub) hello() *relayv1.Hello {

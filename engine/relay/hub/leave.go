@@ -207,5 +207,5 @@ func hold[In, Out any](h *Hub, who *caller, receive func() (In, error), take fun
 		out.Next = func() (none Out, more bool) { return none, false }
 	}
 	go pump.Receive(h.options.Times, receive, take, who.end)
-	return pump.Cause(who.ctx, pump.Run(who.ctx, out))
+	return who.cause(pump.Run(who.ctx, out))
 }

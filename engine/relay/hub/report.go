@@ -76,7 +76,7 @@ func (h *Hub) Report(stream grpc.BidiStreamingServer[relayv1.Data, relayv1.Feedb
 			return &relayv1.Feedback{Frame: &relayv1.Feedback_Beat{Beat: b.report.Beat()}}
 		},
 	})
-	err = pump.Cause(who.ctx, err)
+	err = who.cause(err)
 	counted.End(err)
 	b.standsDown.Note(err, time.Now())
 	h.options.Log.Info("the stream of an agent ended", "cluster", name, "reason", err)

@@ -100,7 +100,7 @@ func (h *Hub) Telemetry(in grpc.BidiStreamingServer[relayv1.Telling, relayv1.Wan
 		Next: func() (*relayv1.Wanted, bool) { return nil, false },
 		Beat: func() *relayv1.Wanted { return wanted(&relayv1.Wanted{Beat: &relayv1.Beat{}}) },
 	})
-	err = pump.Cause(who.ctx, err)
+	err = who.cause(err)
 	counted.End(err)
 	return err
 }
