@@ -36,20 +36,14 @@ func TestRelationsAreWhatSpecsSay(t *testing.T) {
 
 func compareRelations(t *testing.T, in *snapshot.Input) {
 	t.Helper()
-	var s specs
-	for _, c := range in.Clusters {
-		s.domains = append(s.domains, cmp.Or(c.Domain, "cluster.local"))
-	}
-	for o := range engine.Translate(in).Output.Objects {
-		if slices.ContainsFunc(o.Content.Parents, func(ref snapshot.Ref) bool { return ref.Kind == snapshot.VirtualDestination && ref.Cluster != "" }) {
-			require.Zero(t, o.Content.Relations, "%s: routes for others wait for hosts of the same name that they know", o.Ref)
-			continue
-		}
+	state := engine.Translate(in)
+	s := specsOf(in, state)
+	for o := range state.Output.Objects {
 		var needs, provides []snapshot.Name
-		for _, name := range s.needs(o.Content) {
+		for _, name := range s.needs(o) {
 			needs = append(needs, snapshot.Name{Name: name, Local: s.isLocal(name)})
 		}
-		for _, name := range s.provides(o.Content.Spec) {
+		for _, name := range s.provides(o) {
 			provides = append(provides, snapshot.Name{
 				Name: name, Local: s.isLocal(name), Home: s.isIn(name, o.Ref.Cluster), Together: strings.HasPrefix(name, connections),
 			})
@@ -70,12 +64,145 @@ func withoutTogether(names []snapshot.Name) []snapshot.Name {
 	return names
 }
 
-// specs reads relations back from specs. Domains are those of the clusters.
-type specs struct{ domains []string }
+// TestNothingStaysForOthers over random edits: no object needs a name that another one gives up though it stays. What provides such a
+// name would wait for what needs it, for good.
+func TestNothingStaysForOthers(t *testing.T) {
+	t.Parallel()
+	for seed := range seeds(t, rounds) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			w := newRandomWorld(seed)
+			before := engine.Translate(w.input()).Output
+			for range 12 {
+				w.change()
+				after := engine.Translate(w.input()).Output
+				given, needs := givenUp(before, after), map[string]snapshot.Ref{}
+				for o := range after.Objects {
+					for _, name := range o.Content.Relations.Needs {
+						needs[keyOf(name, o.Ref)] = o.Ref
+					}
+				}
+				for key, by := range given {
+					require.NotContains(t, needs, key, "%s gives it up", by)
+				}
+				before = after
+			}
+		})
+	}
+}
 
-// isLocal reports whether a name is one by which each cluster calls services of its own.
+// givenUp are the names that objects provided and no longer do, though they stay.
+func givenUp(before, after *snapshot.Output) map[string]snapshot.Ref {
+	now, out := map[snapshot.Ref]*snapshot.Object{}, map[string]snapshot.Ref{}
+	for o := range after.Objects {
+		now[o.Ref] = o
+	}
+	for was := range before.Objects {
+		is := now[was.Ref]
+		if is == nil {
+			continue
+		}
+		for _, name := range was.Content.Relations.Provides {
+			if !slices.ContainsFunc(is.Content.Relations.Provides, func(n snapshot.Name) bool { return n.Name == name.Name }) {
+				out[keyOf(name, was.Ref)] = was.Ref
+			}
+		}
+	}
+	return out
+}
+
+// keyOf is a name and, if it is local, its cluster.
+func keyOf(name snapshot.Name, of snapshot.Ref) string {
+	if name.Local {
+		return of.Cluster + ": " + name.Name
+	}
+	return name.Name
+}
+
+// specs reads relations back from specs.
+type specs struct {
+	// domains are those of the clusters, and gateways has the clusters of the addresses of gateways.
+	domains  []string
+	gateways map[string]string
+	// entries and rules are the ServiceEntries and DestinationRules, by cluster, namespace and host.
+	entries map[hostAt]*networking.ServiceEntry
+	rules   map[hostAt]*networking.DestinationRule
+}
+
+type hostAt struct{ cluster, namespace, host string }
+
+func specsOf(in *snapshot.Input, state *snapshot.State) *specs {
+	s := &specs{gateways: map[string]string{}, entries: map[hostAt]*networking.ServiceEntry{}, rules: map[hostAt]*networking.DestinationRule{}}
+	for _, c := range in.Clusters {
+		s.domains = append(s.domains, cmp.Or(c.Domain, "cluster.local"))
+	}
+	for _, mesh := range state.Plan.Meshes {
+		for _, gw := range mesh.Gateways {
+			for _, address := range gw.Addresses {
+				s.gateways[address] = mesh.Cluster
+			}
+		}
+	}
+	for o := range state.Output.Objects {
+		switch spec := o.Content.Spec.(type) {
+		case *networking.ServiceEntry:
+			s.entries[hostOf(o, spec.Hosts[0])] = spec
+		case *networking.DestinationRule:
+			s.rules[hostOf(o, spec.Host)] = spec
+		}
+	}
+	return s
+}
+
+func hostOf(o *snapshot.Object, host string) hostAt {
+	return hostAt{o.Ref.Cluster, o.Ref.Namespace, host}
+}
+
+// through are the clusters whose gateways have endpoints of a host.
+func (s *specs) through(at hostAt) []string {
+	var out []string
+	for _, e := range s.entries[at].GetEndpoints() {
+		if cluster := s.gateways[e.Address]; cluster != "" && !slices.Contains(out, cluster) {
+			out = append(out, cluster)
+		}
+	}
+	return out
+}
+
+// passages are what is needed where a DestinationRule asks gateways to pass connections on to a VirtualDestination.
+func (s *specs) passages(at hostAt) []string {
+	var names []string
+	for _, sni := range askedFor(s.rules[at]) {
+		// outbound_.<port>_.<subset>_.<host>
+		parts := strings.SplitN(sni, "_.", 4)
+		for _, cluster := range s.through(at) {
+			for _, name := range append(reach(parts[3], parts[2]), passageTo(parts[3])) {
+				names = append(names, inCluster(cluster, name))
+			}
+		}
+	}
+	return names
+}
+
+// isVirtual reports whether gateways know a VirtualDestination by a host.
+func isVirtual(host string) bool { return strings.Contains(host, "."+snapshot.PassedAsMark+".") }
+
+// inCluster is a name of what gateways of a cluster know.
+func inCluster(cluster, name string) string { return name + " in " + cluster }
+
+// ofNamespace is the namespace of the VirtualDestination of which an object is, if callers in one alone see it.
+func ofNamespace(o *snapshot.Object) string {
+	for _, ref := range o.Content.Parents {
+		if ref.Kind == snapshot.VirtualDestination && ref.Cluster != "" {
+			return ref.Namespace
+		}
+	}
+	return ""
+}
+
+// isLocal reports whether a name is one by which each cluster calls services of its own, or of how its proxies connect.
 func (s *specs) isLocal(name string) bool {
-	return slices.ContainsFunc(s.domains, func(domain string) bool { return strings.Contains(name, ".svc."+domain) })
+	return strings.HasPrefix(name, connections) || slices.ContainsFunc(s.domains, func(domain string) bool { return strings.Contains(name, ".svc."+domain) })
 }
 
 // isIn reports whether a name is that of a service in a cluster as others call it, or of the
@@ -86,24 +213,27 @@ func (s *specs) isIn(name, cluster string) bool {
 	return found && strings.HasPrefix(domain, cluster+".") && !s.isLocal(name)
 }
 
-// provides lists what other objects may need of an object with this spec.
-func (s *specs) provides(spec any) []string {
+// provides lists what other objects may need of an object.
+func (s *specs) provides(o *snapshot.Object) []string {
 	var names []string
-	switch spec := spec.(type) {
+	switch spec := o.Content.Spec.(type) {
 	case *networking.ServiceEntry:
-		names = spec.Hosts
+		names = s.known(o, spec.Hosts...)
 	case *networking.DestinationRule:
 		for _, subset := range spec.Subsets {
-			names = append(names, subsetName(spec.Host, subset.Name))
+			names = append(names, s.known(o, subsetName(spec.Host, subset.Name))...)
 		}
 		if len(askedFor(spec)) > 0 {
-			names = append(names, connectionsTo(spec.Host))
+			names = append(names, connectionsTo(o, spec.Host))
 		}
 	case *networking.Gateway:
 		for _, server := range spec.Servers {
 			for _, host := range server.Hosts {
 				if passesOn(server) {
 					host = passageTo(host)
+				}
+				if isVirtual(host) {
+					host = inCluster(o.Ref.Cluster, host)
 				}
 				names = append(names, strings.TrimPrefix(host, sameNamespace))
 			}
@@ -116,6 +246,20 @@ func (s *specs) provides(spec any) []string {
 	return names
 }
 
+// known are those of the names of an object that routes and gateways may need.
+func (s *specs) known(o *snapshot.Object, names ...string) []string {
+	var out []string
+	for _, name := range names {
+		switch {
+		case isVirtual(name):
+			out = append(out, inCluster(o.Ref.Cluster, name))
+		case ofNamespace(o) == "":
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // sameNamespace begins the hosts of a Gateway that take VirtualServices of its own namespace
 // only (istio.io: Server.hosts).
 const sameNamespace = "./"
@@ -126,29 +270,27 @@ func ofGateways(service *networking.VirtualService) bool {
 	return len(service.Gateways) > 0 && len(service.Http) == 0
 }
 
-// needs lists what an object with this spec needs of others, ascending.
-func (s *specs) needs(content *snapshot.Content) []string {
+// needs lists what an object needs of others, ascending.
+func (s *specs) needs(o *snapshot.Object) []string {
 	var names []string
-	switch spec := content.Spec.(type) {
+	switch spec := o.Content.Spec.(type) {
 	case *networking.VirtualService:
 		for _, d := range destinations(spec) {
-			names = append(names, s.reach(d.GetHost(), d.GetSubset())...)
+			names = append(names, reach(d.GetHost(), d.GetSubset())...)
+			if strings.Contains(d.GetHost(), ".svc.") && !s.isLocal(d.GetHost()) {
+				names = append(names, passageTo(d.GetHost()))
+			}
 			if strings.Contains(d.GetHost(), ".svc.") && !s.isLocal(d.GetHost()) && d.GetPort() != nil && !ofGateways(spec) {
 				names = append(names, snapshot.RelayedSNI(d.GetHost(), d.GetPort().GetNumber(), d.GetSubset()))
 			}
 		}
 	case *networking.DestinationRule:
-		for _, sni := range askedFor(spec) {
-			// outbound_.<port>_.<subset>_.<host>
-			if parts := strings.SplitN(sni, "_.", 4); len(parts) == 4 {
-				names = append(names, s.reach(parts[3], parts[2])...)
-			}
-		}
+		names = s.passages(hostOf(o, spec.Host))
 	case *networking.ServiceEntry:
-		for _, host := range spec.Hosts {
-			if content.Annotations[snapshot.FederationAnnotation] == "" { // services are passed on under their own names
-				names = append(names, connectionsTo(host))
-			}
+		at := hostOf(o, spec.Hosts[0])
+		names = s.passages(at)
+		if len(askedFor(s.rules[at])) > 0 {
+			names = append(names, connectionsTo(o, at.host))
 		}
 	}
 	slices.Sort(names)
@@ -183,15 +325,10 @@ func destinations(service *networking.VirtualService) []*networking.Destination 
 }
 
 // reach lists what is needed to reach a host, or a subset of it.
-func (s *specs) reach(host, subset string) []string {
+func reach(host, subset string) []string {
 	names := []string{host}
 	if subset != "" {
 		names = append(names, subsetName(host, subset))
-	}
-	// A gateway passes on what arrives for services of its own cluster, and for names that
-	// stand for VirtualDestinations.
-	if strings.Contains(host, ".svc.") && !s.isLocal(host) || strings.Contains(host, "."+snapshot.PassedAsMark+".") {
-		names = append(names, passageTo(host))
 	}
 	return names
 }
@@ -212,7 +349,7 @@ func askedFor(rule *networking.DestinationRule) []string {
 	if sni := rule.GetTrafficPolicy().GetTls().GetSni(); sni != "" {
 		out = append(out, sni)
 	}
-	for _, s := range rule.Subsets {
+	for _, s := range rule.GetSubsets() {
 		if sni := s.GetTrafficPolicy().GetTls().GetSni(); sni != "" {
 			out = append(out, sni)
 		}
@@ -223,6 +360,12 @@ func askedFor(rule *networking.DestinationRule) []string {
 // connections begins the names of connections to hosts.
 const connections = "connections to "
 
-func connectionsTo(host string) string { return connections + host }
+// connectionsTo names how proxies connect to a host of an object.
+func connectionsTo(o *snapshot.Object, host string) string {
+	if namespace := ofNamespace(o); namespace != "" {
+		host += " from " + namespace
+	}
+	return connections + host
+}
 
 func subsetName(host, subset string) string { return host + "/" + subset }

@@ -61,6 +61,7 @@ func TestPolicies(t *testing.T) {
 		{"outliers", outliers},
 		{"a shift changes its targets", retargeted},
 		{"what a shift needs goes and comes", membership},
+		{"a VirtualDestination moves", moved},
 		{"control planes end under load", controlPlanes},
 		{"no configuration was refused", refused},
 	})

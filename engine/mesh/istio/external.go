@@ -25,8 +25,7 @@ func (Renderer) External(plan *snapshot.ExternalPlan, namespace string) []*snaps
 	if len(spec.Endpoints) == 0 {
 		spec.Resolution = networking.ServiceEntry_DNS // of the hosts
 	}
-	needs, provides := hostNames(spec, snapshot.PlaceOutside)
-	content := related(render.NewContent(namespace, spec, append([]snapshot.Ref{plan.Ref}, plan.Policies...), plan.Policies), needs, provides)
+	content := related(render.NewContent(namespace, spec, append([]snapshot.Ref{plan.Ref}, plan.Policies...), plan.Policies), nil, hostNames(spec))
 	var out []*snapshot.Object
 	places := map[snapshot.Ref]bool{}
 	for _, mesh := range plan.Meshes {

@@ -30,9 +30,13 @@ func (Renderer) Passage(plan *snapshot.PassagePlan, namespace string) []*snapsho
 	gateway := plan.Gateway.Destination
 	var passes []snapshot.Name
 	for _, host := range plan.Hosts {
-		pass := passageTo(host)
-		pass.Home = !slices.Contains(plan.Virtual, host)
-		passes = append(passes, pass)
+		pass := []snapshot.Name{passageTo(host)}
+		if slices.Contains(plan.Virtual, host) {
+			pass = inCluster(plan.Mesh.Cluster, pass)
+		} else {
+			pass = atHome(pass)
+		}
+		passes = append(passes, pass...)
 	}
 	return []*snapshot.Object{{
 		Ref: snapshot.Ref{

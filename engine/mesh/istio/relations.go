@@ -3,6 +3,7 @@ package istio
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -10,9 +11,9 @@ import (
 )
 
 // This file says what must be known to proxies before something else uses it. A route needs hosts, subsets and gateways. A host whose
-// connections are passed on under another name needs that its DestinationRule asks gateways for it, and that DestinationRule needs
-// the gateways that pass it on. A name is a host, a host and a subset joined by a slash, the passage to a host or the SNI that a
-// gateway passes on, or the connections to a host.
+// connections are passed on under another name needs that its DestinationRule asks gateways for it, and both need the gateways that
+// pass it on. A name is a host, a host and a subset joined by a slash, the passage to a host or the SNI that a gateway passes on, or
+// the connections to a host. Where gateways of several clusters pass on the same, it ends in "in" and the cluster.
 
 // related adds relations to the content of an object.
 func related(c *snapshot.Content, needs, provides []snapshot.Name) *snapshot.Content {
@@ -41,9 +42,18 @@ func reach(host string, at snapshot.Place, subset string) []snapshot.Name {
 // passageTo names what a gateway passes on without reading it.
 func passageTo(host string) snapshot.Name { return snapshot.Name{Name: "passage to " + host} }
 
-// connectionsTo names how proxies connect to a host.
+// inCluster says of names that they are about what the gateways of one cluster pass on. VirtualDestinations have one name in all
+// clusters that have a service behind them, and each of these passes it on to its own: what has left one does not wait for others.
+func inCluster(cluster string, names []snapshot.Name) []snapshot.Name {
+	for i := range names {
+		names[i].Name += " in " + cluster
+	}
+	return names
+}
+
+// connectionsTo names how proxies of a cluster connect to a host.
 func connectionsTo(host string) snapshot.Name {
-	return snapshot.Name{Name: "connections to " + host, Together: true}
+	return snapshot.Name{Name: "connections to " + host, Local: true, Together: true}
 }
 
 func subsetName(host, subset string) string { return host + "/" + subset }
@@ -57,16 +67,13 @@ func subsetNames(rule *networking.DestinationRule, at snapshot.Place) []snapshot
 	return out
 }
 
-// hostNames are what a ServiceEntry provides, and what is needed for it: how proxies connect to its hosts, if that is not
-// by their own names, as for services.
-func hostNames(entry *networking.ServiceEntry, at snapshot.Place) (needs, provides []snapshot.Name) {
+// hostNames are what a ServiceEntry provides.
+func hostNames(entry *networking.ServiceEntry) []snapshot.Name {
+	var out []snapshot.Name
 	for _, host := range entry.Hosts {
-		provides = append(provides, snapshot.Name{Name: host})
-		if at == snapshot.PlaceVirtual || at == snapshot.PlaceOutside {
-			needs = append(needs, connectionsTo(host))
-		}
+		out = append(out, snapshot.Name{Name: host})
 	}
-	return needs, provides
+	return out
 }
 
 // atHome marks names as provided in the cluster to which their requests go.
@@ -77,12 +84,19 @@ func atHome(names []snapshot.Name) []snapshot.Name {
 	return names
 }
 
-// Widen is part of render.Renderer: a DestinationRule keeps its subsets, and a Gateway its servers and what they pass on.
+// Widen is part of render.Renderer: a DestinationRule keeps its subsets, and how it asks gateways to pass connections on; a Gateway
+// keeps its servers and what they pass on.
 func (Renderer) Widen(_ snapshot.Kind, before, after any) any {
 	switch to := after.(type) {
 	case *networking.DestinationRule:
 		if from, ok := before.(*networking.DestinationRule); ok && from.Host == to.Host {
 			wide := to.DeepCopy()
+			if asksGateways(from) && !asksGateways(to) {
+				// A gateway passes on nothing else, and pods do not look at the SNI.
+				was := from.DeepCopy()
+				wide.TrafficPolicy, wide.Subsets = was.TrafficPolicy, union(was.Subsets, wide.Subsets, (*networking.Subset).GetName)
+				return wide
+			}
 			wide.Subsets = union(wide.Subsets, from.Subsets, (*networking.Subset).GetName)
 			return wide
 		}
@@ -107,6 +121,11 @@ func widenGateway(from, wide *networking.Gateway) *networking.Gateway {
 	}
 	wide.Servers = union(wide.Servers, from.Servers, portOf)
 	return wide
+}
+
+// asksGateways reports whether connections name a VirtualDestination, for gateways to pass them on.
+func asksGateways(rule *networking.DestinationRule) bool {
+	return strings.Contains(rule.GetTrafficPolicy().GetTls().GetSni(), "."+snapshot.PassedAsMark+".")
 }
 
 // passesOn reports whether a server of a gateway passes connections on that it does not read.

@@ -23,11 +23,24 @@ func TestWiden(t *testing.T) {
 	gateway := func(servers ...*networking.Server) *networking.Gateway {
 		return &networking.Gateway{Servers: servers}
 	}
+	asking := func(sni string) *networking.TrafficPolicy {
+		return &networking.TrafficPolicy{Tls: &networking.ClientTLSSettings{Mode: networking.ClientTLSSettings_ISTIO_MUTUAL, Sni: sni}}
+	}
 	for name, c := range map[string]struct{ before, after, want proto.Message }{
 		"subsets": {
 			&networking.DestinationRule{Host: "a", Subsets: []*networking.Subset{{Name: "v1"}, {Name: "v2"}}},
 			&networking.DestinationRule{Host: "a", Subsets: []*networking.Subset{{Name: "v2"}, {Name: "v3"}}},
 			&networking.DestinationRule{Host: "a", Subsets: []*networking.Subset{{Name: "v2"}, {Name: "v3"}, {Name: "v1"}}},
+		},
+		"gateways are asked": {
+			&networking.DestinationRule{Host: "a", TrafficPolicy: asking("a.b.virtualdestination.c"), Subsets: []*networking.Subset{{Name: "v1", TrafficPolicy: asking("a.b.virtualdestination.c")}, {Name: "v2"}}},
+			&networking.DestinationRule{Host: "a", Subsets: []*networking.Subset{{Name: "v1"}, {Name: "v3"}}},
+			&networking.DestinationRule{Host: "a", TrafficPolicy: asking("a.b.virtualdestination.c"), Subsets: []*networking.Subset{{Name: "v1", TrafficPolicy: asking("a.b.virtualdestination.c")}, {Name: "v2"}, {Name: "v3"}}},
+		},
+		"another SNI": {
+			&networking.DestinationRule{Host: "a", TrafficPolicy: asking("a.example.com"), Subsets: []*networking.Subset{{Name: "v1"}}},
+			&networking.DestinationRule{Host: "a"},
+			&networking.DestinationRule{Host: "a", Subsets: []*networking.Subset{{Name: "v1"}}},
 		},
 		"another host": {&networking.DestinationRule{Host: "a"}, &networking.DestinationRule{Host: "b"}, nil},
 		"another server": {

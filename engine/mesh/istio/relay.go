@@ -19,8 +19,7 @@ import (
 func (r *builder) relays(f *snapshot.Federation, service *discoveryv1.KubeService, ports []*networking.ServicePort) {
 	parents := []snapshot.Ref{f.Origin.Ref}
 	entry, rule := r.nextHop(f, service)
-	_, provides := hostNames(entry, snapshot.PlaceElsewhere)
-	next := related(r.content(entry, true, parents), nil, provides)
+	next := related(r.content(entry, true, parents), nil, hostNames(entry))
 	nextRule := related(r.content(rule, true, parents), nil, subsetNames(rule, snapshot.PlaceElsewhere))
 	for _, mesh := range f.To {
 		if r.written(mesh) {
@@ -36,8 +35,7 @@ func (r *builder) relays(f *snapshot.Federation, service *discoveryv1.KubeServic
 			callers.Endpoints = append(callers.Endpoints, gatewayEndpoints(service, ports, []snapshot.GatewayPlan{pods})...)
 			callers.SubjectAltNames = append(callers.SubjectAltNames, gw.Identities...)
 		}
-		_, provides := hostNames(callers, snapshot.PlaceElsewhere)
-		r.add(entryRef(f, mesh), related(r.content(callers, true, parents), nil, provides))
+		r.add(entryRef(f, mesh), related(r.content(callers, true, parents), nil, hostNames(callers)))
 		if !slices.ContainsFunc(r.plan.Views, func(v *snapshot.View) bool { return v.Mesh == mesh }) {
 			r.destinationRule(&snapshot.View{Mesh: mesh, Host: f.Hostname}, true) // it names the service to gateways
 		}

@@ -71,7 +71,7 @@ func (r *builder) serviceEntries() {
 // certificate of the application, so callers with another mode get an entry without.
 func (r *builder) remoteContent(entry *networking.ServiceEntry, service *discoveryv1.KubeService) func(*snapshot.MeshPlan) *snapshot.Content {
 	parents := []snapshot.Ref{r.plan.Federation.Origin.Ref}
-	_, provides := hostNames(entry, snapshot.PlaceElsewhere)
+	provides := hostNames(entry)
 	var anyone, named *snapshot.Content
 	if answers := r.plan.Mesh.Identities(service); len(answers) > 0 {
 		named = related(r.content(&networking.ServiceEntry{
@@ -111,8 +111,7 @@ func (r *builder) homeEntry(f *snapshot.Federation, service *discoveryv1.KubeSer
 	if f.Limited {
 		home.SubjectAltNames = r.plan.Mesh.Identities(service)
 	}
-	_, provides := hostNames(home, snapshot.PlaceElsewhere)
-	r.add(entryRef(f, r.plan.Mesh), related(r.content(home, true, []snapshot.Ref{f.Origin.Ref}), nil, atHome(provides)))
+	r.add(entryRef(f, r.plan.Mesh), related(r.content(home, true, []snapshot.Ref{f.Origin.Ref}), nil, atHome(hostNames(home))))
 
 	var gateway snapshot.View
 	for _, view := range r.plan.Views {

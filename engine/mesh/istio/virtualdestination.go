@@ -60,9 +60,6 @@ func (v *virtualBuilder) add(kind snapshot.Kind, mesh *snapshot.MeshPlan, name s
 	parents := append([]snapshot.Ref{v.plan.Ref}, policies...)
 	slices.SortFunc(parents, snapshot.Ref.Compare)
 	parents = slices.Compact(parents)
-	if v.plan.OfNamespace() {
-		needs, provides = nil, nil // no route leads there, and what others need by that name is another host
-	}
 	v.objects = append(v.objects, &snapshot.Object{Ref: ref, Content: related(render.NewContent(v.namespace, spec, parents, parents), needs, provides)})
 }
 
@@ -78,8 +75,12 @@ func (v *virtualBuilder) callers(view *snapshot.VirtualView) {
 	if v.plan.OfNamespace() {
 		entry.ExportTo = []string{v.plan.Ref.Namespace}
 	}
-	needs, provides := hostNames(entry, snapshot.PlaceVirtual)
-	v.add(snapshot.ServiceEntry, view.Mesh, v.plan.Hostname, entry, needs, provides)
+	passages, connections := v.passages(view), v.connections()
+	needs := slices.Clone(passages)
+	if view.PassedAs != "" {
+		needs = append(needs, connections)
+	}
+	v.add(snapshot.ServiceEntry, view.Mesh, v.plan.Hostname, entry, needs, v.routable(hostNames(entry)))
 
 	policy := v.trafficPolicy(len(view.Priorities))
 	subsets := subsetsOf(v.plan.Subsets)
@@ -89,15 +90,14 @@ func (v *virtualBuilder) callers(view *snapshot.VirtualView) {
 		origins = append(origins, k.Origin.Ref)
 	}
 	rule := &networking.DestinationRule{Host: v.plan.Hostname, TrafficPolicy: policy, Subsets: subsets, ExportTo: entry.ExportTo}
-	needs, provides = nil, subsetNames(rule, snapshot.PlaceVirtual)
+	provides := v.routable(subsetNames(rule, snapshot.PlaceVirtual))
 	switch {
 	case view.PassedAs != "":
 		// A proxy has one SNI for all endpoints of a host.
 		policy.Tls = v.passed(view.PassedAs, "")
-		needs, provides = append(reach(view.PassedAs, snapshot.PlaceVirtual, ""), passageTo(view.PassedAs)), append(provides, connectionsTo(v.plan.Hostname))
+		provides = append(provides, connections)
 		for _, s := range subsets {
 			s.TrafficPolicy = &networking.TrafficPolicy{Tls: v.passed(view.PassedAs, s.Name)}
-			needs = append(needs, reach(view.PassedAs, snapshot.PlaceVirtual, s.Name)...)
 		}
 	case view.TLS != nil:
 		policy.Tls = &networking.ClientTLSSettings{Mode: tlsMode(view.TLS.Value)}
@@ -105,7 +105,45 @@ func (v *virtualBuilder) callers(view *snapshot.VirtualView) {
 	if view.TLS != nil {
 		origins = append(origins, view.TLS.Origin.Ref)
 	}
-	v.add(snapshot.DestinationRule, view.Mesh, v.plan.Hostname, rule, needs, provides, origins...)
+	v.add(snapshot.DestinationRule, view.Mesh, v.plan.Hostname, rule, passages, provides, origins...)
+}
+
+// passages are what the gateways through which callers of a mesh connect have to pass on.
+func (v *virtualBuilder) passages(view *snapshot.VirtualView) []snapshot.Name {
+	var out []snapshot.Name
+	done := map[string]bool{}
+	for _, p := range view.Priorities {
+		for _, t := range p.Targets {
+			cluster := t.Backing.Mesh.Cluster
+			if len(t.Through) == 0 || done[cluster] {
+				continue
+			}
+			done[cluster] = true
+			names := append(reach(view.PassedAs, snapshot.PlaceVirtual, ""), passageTo(view.PassedAs))
+			for _, s := range v.plan.Subsets {
+				names = append(names, snapshot.Name{Name: subsetName(view.PassedAs, s.Name)})
+			}
+			out = append(out, inCluster(cluster, names)...)
+		}
+	}
+	return out
+}
+
+// connections names how proxies of a cluster connect to the VirtualDestination: those of its namespace, if it is of one. Others may have
+// a host of that name, too.
+func (v *virtualBuilder) connections() snapshot.Name {
+	if v.plan.OfNamespace() {
+		return connectionsTo(v.plan.Hostname + " from " + v.plan.Ref.Namespace)
+	}
+	return connectionsTo(v.plan.Hostname)
+}
+
+// routable are those of the names that routes may need: no route leads to the VirtualDestination of a namespace.
+func (v *virtualBuilder) routable(names []snapshot.Name) []snapshot.Name {
+	if v.plan.OfNamespace() {
+		return nil
+	}
+	return names
 }
 
 // entry is a ServiceEntry without endpoints.

@@ -20,8 +20,7 @@ func (v *virtualBuilder) homes() {
 		}
 		entry.Endpoints = v.endpoints(priorities)
 		entry.Resolution = resolution(entry.Endpoints)
-		needs, provides := hostNames(entry, snapshot.PlaceVirtual)
-		v.add(snapshot.ServiceEntry, mesh, host, entry, needs, provides)
+		v.add(snapshot.ServiceEntry, mesh, host, entry, nil, inCluster(mesh.Cluster, hostNames(entry)))
 		if len(home) < 2 && len(v.plan.Subsets) == 0 {
 			continue
 		}
@@ -29,7 +28,7 @@ func (v *virtualBuilder) homes() {
 		if len(home) > 1 {
 			rule.TrafficPolicy = v.trafficPolicy(len(home))
 		}
-		v.add(snapshot.DestinationRule, mesh, host, rule, nil, subsetNames(rule, snapshot.PlaceVirtual), v.origins()...)
+		v.add(snapshot.DestinationRule, mesh, host, rule, nil, inCluster(mesh.Cluster, subsetNames(rule, snapshot.PlaceVirtual)), v.origins()...)
 	}
 }
 
