@@ -41,25 +41,25 @@ func compareRelations(t *testing.T, in *snapshot.Input) {
 	for o := range state.Output.Objects {
 		var needs, provides []snapshot.Name
 		for _, name := range s.needs(o) {
-			needs = append(needs, snapshot.Name{Name: name, Local: s.isLocal(name)})
+			needs = append(needs, snapshot.Name{Name: name, Local: isLocal(name)})
 		}
 		for _, name := range s.provides(o) {
 			provides = append(provides, snapshot.Name{
-				Name: name, Local: s.isLocal(name), Home: s.isIn(name, o.Ref.Cluster), Together: strings.HasPrefix(name, connections),
+				Name: name, Local: isLocal(name), Home: !isLocal(name) && !isVirtual(name), Together: strings.HasPrefix(name, connections),
 			})
 		}
 		said := o.Content.Relations
 		slices.SortFunc(provides, func(a, b snapshot.Name) int { return strings.Compare(a.Name, b.Name) })
-		require.Equal(t, needs, withoutTogether(said.Needs), "%s needs", o.Ref)
+		require.Equal(t, needs, onlyNames(said.Needs), "%s needs", o.Ref)
 		require.Equal(t, provides, said.Provides, "%s provides", o.Ref)
 	}
 }
 
-// withoutTogether is what needs say: whether names are written together is for those who provide them to say.
-func withoutTogether(names []snapshot.Name) []snapshot.Name {
+// onlyNames is what needs say: how long names are waited for is for those who provide them to say.
+func onlyNames(names []snapshot.Name) []snapshot.Name {
 	names = slices.Clone(names)
 	for i := range names {
-		names[i].Together = false
+		names[i].Together, names[i].Home = false, false
 	}
 	return names
 }
@@ -89,6 +89,41 @@ func TestNothingStaysForOthers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestClustersWaitForNoOthers over random worlds: of what an object needs, other clusters provide only what their gateways have to know
+// to pass its requests on. Where one refuses objects, edits of the others go on.
+func TestClustersWaitForNoOthers(t *testing.T) {
+	t.Parallel()
+	type provider struct {
+		of   snapshot.Ref
+		name snapshot.Name
+	}
+	waits := 0
+	for seed := range seeds(t, rounds, func() bool { return waits > 100 }) {
+		w := newRandomWorld(seed)
+		for range 8 {
+			w.change()
+		}
+		state := engine.Translate(w.input())
+		providers := map[string][]provider{}
+		for o := range state.Output.Objects {
+			for _, name := range o.Content.Relations.Provides {
+				providers[keyOf(name, o.Ref)] = append(providers[keyOf(name, o.Ref)], provider{o.Ref, name})
+			}
+		}
+		for o := range state.Output.Objects {
+			for _, name := range o.Content.Relations.Needs {
+				for _, p := range providers[keyOf(name, o.Ref)] {
+					if p.of.Cluster != o.Ref.Cluster {
+						waits++
+						require.True(t, p.name.Home || strings.HasSuffix(p.name.Name, inCluster(p.of.Cluster, "")), "seed %d: %s waits for %q of %s", seed, o.Ref, name.Name, p.of)
+					}
+				}
+			}
+		}
+	}
+	require.Positive(t, waits)
 }
 
 // givenUp are the names that objects provided and no longer do, though they stay.
@@ -200,18 +235,25 @@ func ofNamespace(o *snapshot.Object) string {
 	return ""
 }
 
-// isLocal reports whether a name is one by which each cluster calls services of its own, or of how its proxies connect.
-func (s *specs) isLocal(name string) bool {
-	return strings.HasPrefix(name, connections) || slices.ContainsFunc(s.domains, func(domain string) bool { return strings.Contains(name, ".svc."+domain) })
+// isLocal reports whether a name is of what proxies of a cluster know from objects there.
+func isLocal(name string) bool {
+	return strings.HasPrefix(name, connections) || !strings.HasPrefix(name, passage) && !strings.HasPrefix(name, way) && !isVirtual(name)
 }
 
-// isIn reports whether a name is that of a service in a cluster as others call it, or of the
-// passage to it: the gateways of that cluster have to know it before routes of other clusters
-// use it.
-func (s *specs) isIn(name, cluster string) bool {
-	_, domain, found := strings.Cut(name, ".svc.")
-	return found && strings.HasPrefix(domain, cluster+".") && !s.isLocal(name)
+// isRemote reports whether a host is a service of another cluster, or of its own as others call it.
+func (s *specs) isRemote(host string) bool {
+	return strings.Contains(host, ".svc.") && !slices.ContainsFunc(s.domains, func(domain string) bool { return strings.Contains(host, ".svc."+domain) })
 }
+
+// isIn reports whether a name is that of a service in a cluster as others call it: its gateways have to know it before routes of other
+// clusters use it.
+func (s *specs) isIn(name, cluster string) bool {
+	_, domain, _ := strings.Cut(name, ".svc.")
+	return s.isRemote(name) && strings.HasPrefix(domain, cluster+".")
+}
+
+// way begins the names of what the gateways of a cluster know of its services.
+const way = "the way to "
 
 // provides lists what other objects may need of an object.
 func (s *specs) provides(o *snapshot.Object) []string {
@@ -229,18 +271,19 @@ func (s *specs) provides(o *snapshot.Object) []string {
 	case *networking.Gateway:
 		for _, server := range spec.Servers {
 			for _, host := range server.Hosts {
-				if passesOn(server) {
-					host = passageTo(host)
+				switch {
+				case isVirtual(host):
+					names = append(names, inCluster(o.Ref.Cluster, passageTo(host)))
+				case passesOn(server):
+					names = append(names, passageTo(host))
+				default:
+					names = append(names, s.known(o, strings.TrimPrefix(host, sameNamespace))...)
 				}
-				if isVirtual(host) {
-					host = inCluster(o.Ref.Cluster, host)
-				}
-				names = append(names, strings.TrimPrefix(host, sameNamespace))
 			}
 		}
 	case *networking.VirtualService:
 		if ofGateways(spec) {
-			names = spec.Hosts
+			names = s.known(o, spec.Hosts...)
 		}
 	}
 	return names
@@ -253,6 +296,8 @@ func (s *specs) known(o *snapshot.Object, names ...string) []string {
 		switch {
 		case isVirtual(name):
 			out = append(out, inCluster(o.Ref.Cluster, name))
+		case s.isIn(name, o.Ref.Cluster):
+			out = append(out, way+name)
 		case ofNamespace(o) == "":
 			out = append(out, name)
 		}
@@ -277,11 +322,16 @@ func (s *specs) needs(o *snapshot.Object) []string {
 	case *networking.VirtualService:
 		for _, d := range destinations(spec) {
 			names = append(names, reach(d.GetHost(), d.GetSubset())...)
-			if strings.Contains(d.GetHost(), ".svc.") && !s.isLocal(d.GetHost()) {
-				names = append(names, passageTo(d.GetHost()))
+			if !s.isRemote(d.GetHost()) {
+				continue
 			}
-			if strings.Contains(d.GetHost(), ".svc.") && !s.isLocal(d.GetHost()) && d.GetPort() != nil && !ofGateways(spec) {
-				names = append(names, snapshot.RelayedSNI(d.GetHost(), d.GetPort().GetNumber(), d.GetSubset()))
+			for _, name := range reach(d.GetHost(), d.GetSubset()) {
+				names = append(names, way+name)
+			}
+			names = append(names, passageTo(d.GetHost()))
+			if d.GetPort() != nil && !ofGateways(spec) {
+				sni := snapshot.RelayedSNI(d.GetHost(), d.GetPort().GetNumber(), d.GetSubset())
+				names = append(names, sni, way+sni)
 			}
 		}
 	case *networking.DestinationRule:

@@ -41,7 +41,7 @@ func (r *builder) destinationRule(view *snapshot.View, remote bool) {
 	if relayed {
 		r.nameToGateways(spec, &networking.ClientTLSSettings{Mode: networking.ClientTLSSettings_ISTIO_MUTUAL})
 	}
-	content := related(r.content(spec, remote, r.parents(remote, r.ruleOrigins(view)...)), nil, subsetNames(spec, placeOf(remote)))
+	content := related(r.content(spec, remote, r.parents(remote, r.ruleOrigins(view)...)), nil, subsetNames(spec))
 	if remote {
 		r.rules = append(r.rules, sharedRule{view, content})
 	}

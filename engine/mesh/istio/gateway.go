@@ -33,8 +33,6 @@ func (Renderer) Passage(plan *snapshot.PassagePlan, namespace string) []*snapsho
 		pass := []snapshot.Name{passageTo(host)}
 		if slices.Contains(plan.Virtual, host) {
 			pass = inCluster(plan.Mesh.Cluster, pass)
-		} else {
-			pass = atHome(pass)
 		}
 		passes = append(passes, pass...)
 	}

@@ -13,7 +13,9 @@ import (
 // This file says what must be known to proxies before something else uses it. A route needs hosts, subsets and gateways. A host whose
 // connections are passed on under another name needs that its DestinationRule asks gateways for it, and both need the gateways that
 // pass it on. A name is a host, a host and a subset joined by a slash, the passage to a host or the SNI that a gateway passes on, or
-// the connections to a host. Where gateways of several clusters pass on the same, it ends in "in" and the cluster.
+// the connections to a host. Proxies of a cluster know it from objects there, so each cluster has names of its own. The others are of
+// what the gateways know that pass connections on: of the one cluster that has a service or, ending in "in" and the cluster, of one
+// that has a service behind a VirtualDestination.
 
 // related adds relations to the content of an object.
 func related(c *snapshot.Content, needs, provides []snapshot.Name) *snapshot.Content {
@@ -28,27 +30,38 @@ func sortedNames(names []snapshot.Name) []snapshot.Name {
 
 // reach lists what is needed to reach a host, or a subset of it if that is not empty.
 func reach(host string, at snapshot.Place, subset string) []snapshot.Name {
-	local := at == snapshot.PlaceHere
-	names := []snapshot.Name{{Name: host, Local: local}}
+	names := []snapshot.Name{{Name: host, Local: true}}
 	if subset != "" {
-		names = append(names, snapshot.Name{Name: subsetName(host, subset), Local: local})
+		names = append(names, snapshot.Name{Name: subsetName(host, subset), Local: true})
 	}
 	if at == snapshot.PlaceElsewhere {
-		names = append(names, passageTo(host))
+		names = append(append(names, wayTo(names)...), passageTo(host))
 	}
 	return names
 }
 
 // passageTo names what a gateway passes on without reading it.
-func passageTo(host string) snapshot.Name { return snapshot.Name{Name: "passage to " + host} }
+func passageTo(host string) snapshot.Name {
+	return snapshot.Name{Name: "passage to " + host, Home: true}
+}
 
 // inCluster says of names that they are about what the gateways of one cluster pass on. VirtualDestinations have one name in all
 // clusters that have a service behind them, and each of these passes it on to its own: what has left one does not wait for others.
 func inCluster(cluster string, names []snapshot.Name) []snapshot.Name {
-	for i := range names {
-		names[i].Name += " in " + cluster
+	var out []snapshot.Name
+	for _, n := range names {
+		out = append(out, snapshot.Name{Name: n.Name + " in " + cluster})
 	}
-	return names
+	return out
+}
+
+// wayTo says of names that they are about what the gateways know of a service of their own cluster.
+func wayTo(names []snapshot.Name) []snapshot.Name {
+	var out []snapshot.Name
+	for _, n := range names {
+		out = append(out, snapshot.Name{Name: "the way to " + n.Name, Home: true})
+	}
+	return out
 }
 
 // connectionsTo names how proxies of a cluster connect to a host.
@@ -59,10 +72,10 @@ func connectionsTo(host string) snapshot.Name {
 func subsetName(host, subset string) string { return host + "/" + subset }
 
 // subsetNames are what a DestinationRule provides.
-func subsetNames(rule *networking.DestinationRule, at snapshot.Place) []snapshot.Name {
+func subsetNames(rule *networking.DestinationRule) []snapshot.Name {
 	var out []snapshot.Name
 	for _, s := range rule.Subsets {
-		out = append(out, snapshot.Name{Name: subsetName(rule.Host, s.Name), Local: at == snapshot.PlaceHere})
+		out = append(out, snapshot.Name{Name: subsetName(rule.Host, s.Name), Local: true})
 	}
 	return out
 }
@@ -71,17 +84,9 @@ func subsetNames(rule *networking.DestinationRule, at snapshot.Place) []snapshot
 func hostNames(entry *networking.ServiceEntry) []snapshot.Name {
 	var out []snapshot.Name
 	for _, host := range entry.Hosts {
-		out = append(out, snapshot.Name{Name: host})
+		out = append(out, snapshot.Name{Name: host, Local: true})
 	}
 	return out
-}
-
-// atHome marks names as provided in the cluster to which their requests go.
-func atHome(names []snapshot.Name) []snapshot.Name {
-	for i := range names {
-		names[i].Home = true
-	}
-	return names
 }
 
 // Widen is part of render.Renderer: a DestinationRule keeps its subsets, and how it asks gateways to pass connections on; a Gateway
@@ -149,7 +154,8 @@ func routeNeeds(view *snapshot.View, own snapshot.Place, ports []uint32) []snaps
 	add := func(host string, at snapshot.Place, subset string, port uint32) {
 		out = append(out, reach(host, at, subset)...)
 		if at == snapshot.PlaceElsewhere {
-			out = append(out, snapshot.Name{Name: snapshot.RelayedSNI(host, port, subset)})
+			sni := []snapshot.Name{{Name: snapshot.RelayedSNI(host, port, subset), Local: true}}
+			out = append(append(out, sni...), wayTo(sni)...)
 		}
 	}
 	for _, route := range view.Routes {

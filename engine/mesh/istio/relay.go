@@ -20,7 +20,7 @@ func (r *builder) relays(f *snapshot.Federation, service *discoveryv1.KubeServic
 	parents := []snapshot.Ref{f.Origin.Ref}
 	entry, rule := r.nextHop(f, service)
 	next := related(r.content(entry, true, parents), nil, hostNames(entry))
-	nextRule := related(r.content(rule, true, parents), nil, subsetNames(rule, snapshot.PlaceElsewhere))
+	nextRule := related(r.content(rule, true, parents), nil, subsetNames(rule))
 	for _, mesh := range f.To {
 		if r.written(mesh) {
 			continue
@@ -138,10 +138,13 @@ func (r *builder) relay(mesh *snapshot.MeshPlan, host string, tls *networking.Se
 						Host: host, Subset: s.Name, Port: &networking.PortSelector{Number: p.Number},
 					}}}}},
 				}
-				pass := snapshot.Name{Name: sni, Home: mesh == r.plan.Mesh}
-				passes = append(passes, pass)
+				relayed := []snapshot.Name{{Name: sni, Local: true}}
+				if mesh == r.plan.Mesh {
+					relayed = wayTo(relayed)
+				}
+				passes = append(passes, relayed...)
 				r.add(snapshot.Ref{Kind: snapshot.VirtualService, Cluster: mesh.Cluster, Namespace: mesh.Namespace, Name: relayName(sni, gw)},
-					related(r.content(route, true, parents), reach(host, snapshot.PlaceElsewhere, s.Name), []snapshot.Name{pass}))
+					related(r.content(route, true, parents), reach(host, snapshot.PlaceElsewhere, s.Name), relayed))
 			}
 		}
 		r.add(snapshot.Ref{Kind: snapshot.Gateway, Cluster: mesh.Cluster, Namespace: mesh.Namespace, Name: name},

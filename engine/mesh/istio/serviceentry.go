@@ -111,7 +111,7 @@ func (r *builder) homeEntry(f *snapshot.Federation, service *discoveryv1.KubeSer
 	if f.Limited {
 		home.SubjectAltNames = r.plan.Mesh.Identities(service)
 	}
-	r.add(entryRef(f, r.plan.Mesh), related(r.content(home, true, []snapshot.Ref{f.Origin.Ref}), nil, atHome(hostNames(home))))
+	r.add(entryRef(f, r.plan.Mesh), related(r.content(home, true, []snapshot.Ref{f.Origin.Ref}), nil, wayTo(hostNames(home))))
 
 	var gateway snapshot.View
 	for _, view := range r.plan.Views {
@@ -136,7 +136,7 @@ func (r *builder) homeEntry(f *snapshot.Federation, service *discoveryv1.KubeSer
 	}
 	spec := &networking.DestinationRule{Host: f.Hostname, Subsets: subsetsOf(gateway.Subsets), TrafficPolicy: policy, ExportTo: home.ExportTo}
 	r.add(snapshot.Ref{Kind: snapshot.DestinationRule, Cluster: r.plan.Mesh.Cluster, Namespace: r.plan.Mesh.Namespace, Name: f.Hostname},
-		related(r.content(spec, true, r.parents(true, r.ruleOrigins(&gateway)...)), nil, atHome(subsetNames(spec, snapshot.PlaceElsewhere))))
+		related(r.content(spec, true, r.parents(true, r.ruleOrigins(&gateway)...)), nil, wayTo(subsetNames(spec))))
 }
 
 // gatewayNamespaces are the namespaces to which the mesh's own entry is exported: those

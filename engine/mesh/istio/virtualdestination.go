@@ -90,7 +90,7 @@ func (v *virtualBuilder) callers(view *snapshot.VirtualView) {
 		origins = append(origins, k.Origin.Ref)
 	}
 	rule := &networking.DestinationRule{Host: v.plan.Hostname, TrafficPolicy: policy, Subsets: subsets, ExportTo: entry.ExportTo}
-	provides := v.routable(subsetNames(rule, snapshot.PlaceVirtual))
+	provides := v.routable(subsetNames(rule))
 	switch {
 	case view.PassedAs != "":
 		// A proxy has one SNI for all endpoints of a host.

@@ -28,7 +28,7 @@ func (v *virtualBuilder) homes() {
 		if len(home) > 1 {
 			rule.TrafficPolicy = v.trafficPolicy(len(home))
 		}
-		v.add(snapshot.DestinationRule, mesh, host, rule, nil, inCluster(mesh.Cluster, subsetNames(rule, snapshot.PlaceVirtual)), v.origins()...)
+		v.add(snapshot.DestinationRule, mesh, host, rule, nil, inCluster(mesh.Cluster, subsetNames(rule)), v.origins()...)
 	}
 }
 
