@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"net"
 	"strings"
@@ -127,9 +128,11 @@ func (w *hubWorld) sync() (state snapshot.Sync, reason string) {
 
 func (w *hubWorld) until(what string, state snapshot.Sync, reason string) {
 	w.t.Helper()
-	waittest.Until(w.t, what, func() bool {
-		now, why := w.sync()
-		return now == state && strings.Contains(why, reason)
+	waittest.NoError(w.t, what, func() error {
+		if now, why := w.sync(); now != state || !strings.Contains(why, reason) {
+			return fmt.Errorf("it is %v: %s", now, why)
+		}
+		return nil
 	})
 }
 
