@@ -122,6 +122,7 @@ func (a *application) control() http.Handler {
 	mux.HandleFunc("POST /call", a.call)
 	mux.HandleFunc("PUT /faults", a.faults.set)
 	mux.HandleFunc("GET /received", a.received.write)
+	mux.HandleFunc("POST /quiet", func(http.ResponseWriter, *http.Request) { a.received.quiet() })
 	return mux
 }
 

@@ -84,6 +84,8 @@ type received struct {
 	hosts    map[string]int
 	attempts map[string]int
 	last     time.Time
+	// ending is when quiet was asked for first.
+	ending time.Time
 }
 
 // keepAttempts bounds the memory for the attempts of named requests.
@@ -107,15 +109,26 @@ func (r *received) count(host, request string) (attempt int) {
 	return r.attempts[request]
 }
 
-// quiet waits until no request has arrived for drainTime, at most drainLimit.
+// quiet waits until no request has arrived for drainTime since it was asked for first, at most drainLimit.
 func (r *received) quiet() {
-	begin := time.Now()
-	for since := time.Duration(0); since < drainTime && time.Since(begin) < drainLimit; {
-		time.Sleep(drainTime - since)
-		r.mu.Lock()
-		since = min(time.Since(r.last), time.Since(begin))
-		r.mu.Unlock()
+	for wait := r.untilQuiet(); wait > 0; wait = r.untilQuiet() {
+		time.Sleep(wait)
 	}
+}
+
+// untilQuiet is how long it takes if no further request arrives.
+func (r *received) untilQuiet() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if r.ending.IsZero() {
+		r.ending = now
+	}
+	last := r.ending
+	if r.last.After(last) {
+		last = r.last
+	}
+	return min(last.Add(drainTime).Sub(now), r.ending.Add(drainLimit).Sub(now))
 }
 
 // write answers with the number of requests by authority. A mirrored request has

@@ -288,9 +288,9 @@ func (p *pod) proxyReady(client *http.Client, url string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// terminate ends the processes of a pod that is being deleted as a kubelet does:
-// the application first, and its proxy, which asks callers to use other connections
-// meanwhile, after it.
+// terminate ends the processes of a pod that is being deleted. Its proxy asks callers to use other connections, and ends once no request
+// arrives any more, which closes those that are left. The application ends last: callers hardly use some of the connections that they keep
+// through a gateway, and are told only when they do, so that a request may come late, and must find an application where a proxy is.
 func (p *pod) terminate() {
 	r := p.running()
 	if p.program != nil {
@@ -301,9 +301,27 @@ func (p *pod) terminate() {
 		if err := drain(r.network); err != nil {
 			log.Printf("pod %s: draining its proxy: %v", p, err)
 		}
-		r.app.terminate(drainLimit + 2*drainTime)
+		if err := p.quiet(); err != nil {
+			log.Printf("pod %s: waiting for its last request: %v", p, err)
+		}
 	}
 	r.proxy.terminate(drainTime)
+	if r.app != nil {
+		r.app.terminate(drainLimit + 2*drainTime)
+	}
+}
+
+// quiet waits until the application has got no request for a while.
+func (p *pod) quiet() error {
+	client := &http.Client{
+		Timeout:   drainLimit + 2*drainTime,
+		Transport: &http.Transport{DisableKeepAlives: true, DialContext: p.dialApp},
+	}
+	response, err := client.Post("http://pod/quiet", "", nil)
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
 }
 
 // drain does what the proxy's container asks for before it ends, its preStop hook.
