@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/meshctl/meshctl/demo/app"
@@ -183,6 +184,7 @@ func (e *environment) restart(t *testing.T) {
 	there := func(p proxies.Pod) bool { return p.Cluster == "cluster-2" }
 	before := slices.DeleteFunc(e.allPods(t), func(p proxies.Pod) bool { return !there(p) })
 	api := e.second(t).AppsV1()
+	want := 0
 	for _, namespace := range []string{"bookinfo", "istio-system"} {
 		list, err := api.Deployments(namespace).List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
@@ -191,6 +193,7 @@ func (e *environment) restart(t *testing.T) {
 			if name == "istiod" {
 				continue
 			}
+			want += int(ptr.Deref(list.Items[i].Spec.Replicas, 1))
 			patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":%q}}}}}`, time.Now().Format(time.RFC3339))
 			_, err := api.Deployments(namespace).Patch(t.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 			require.NoError(t, err)
@@ -203,8 +206,8 @@ func (e *environment) restart(t *testing.T) {
 				return fmt.Errorf("pod %s is not ready, or to go: %s", p.Pod, p.Error)
 			}
 		}
-		if len(now) != len(before) {
-			return fmt.Errorf("%d pods, want %d", len(now), len(before))
+		if len(now) != want {
+			return fmt.Errorf("%d pods, want %d", len(now), want)
 		}
 		return nil
 	})

@@ -62,15 +62,15 @@ func readSecurely(t *testing.T, e *environment) {
 }
 
 // annotated is the pod of a workload of the second cluster once it has been replaced by one with these annotations, as YAML.
-func (e *environment) annotated(t *testing.T, workload, annotations string) proxies.Pod {
+func (e *environment) annotated(t *testing.T, name, annotations string) proxies.Pod {
 	t.Helper()
-	before := e.pod(t, "cluster-2", workload)
+	before := e.pod(t, "cluster-2", name)
 	api := e.second(t).AppsV1().Deployments("bookinfo")
 	list, err := api.List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	changed := 0
 	for i := range list.Items {
-		if !strings.HasSuffix(list.Items[i].Name, workload) {
+		if !strings.HasSuffix(list.Items[i].Name, name) {
 			continue
 		}
 		changed++
@@ -80,16 +80,5 @@ func (e *environment) annotated(t *testing.T, workload, annotations string) prox
 		require.NoError(t, err)
 	}
 	require.Equal(t, 1, changed)
-	waittest.NoError(t, "the pod is replaced", func() error {
-		if err := e.ready(t.Context(), "cluster-2", workload, 1); err != nil {
-			return err
-		}
-		if e.pod(t, "cluster-2", workload).UID == before.UID {
-			return fmt.Errorf("pod %s is there", before.Pod)
-		}
-		return nil
-	})
-	after := e.pod(t, "cluster-2", workload)
-	assert.NotEqual(t, before.UID, after.UID)
-	return after
+	return workload{environment: e, cluster: "cluster-2", name: name}.become(t, 1, before)[0]
 }
