@@ -42,7 +42,7 @@ GOTEST := go test -count=1 -vet=off -timeout 30m
 TESTRUN := GOTESTSUM=$(GOTESTSUM) go run ./demo/testrun
 
 # What only test-all runs, and the one of them that test-shard runs: a name or a number.
-SHARDS := wire wire-trust clusters serve proof osm demo soak kind
+SHARDS := wire wire-traffic wire-trust clusters serve proof osm demo soak fuzz kind
 SHARD ?=
 
 # The fuzz targets, and how long each one runs. Inputs that once failed are in the

@@ -15,6 +15,8 @@ type Name string
 const (
 	// Wire sends requests through real proxies for each field of the policies.
 	Wire Name = "wire"
+	// WireTraffic compares what proxies count with what was sent through them.
+	WireTraffic Name = "wire-traffic"
 	// WireTrust exchanges pods, certificates and roots below real proxies.
 	WireTrust Name = "wire-trust"
 	// Clusters uses whole clusters without proxies: trust, upgrade, uninstall, the wizards.
@@ -27,15 +29,17 @@ const (
 	OSM Name = "osm"
 	// Demo starts and breaks the demo and its clusters.
 	Demo Name = "demo"
-	// Soak edits and makes faults at random, and fuzzes what parses.
+	// Soak edits and makes faults at random.
 	Soak Name = "soak"
+	// Fuzz fuzzes what parses; it has no tests.
+	Fuzz Name = "fuzz"
 	// Kind runs everything in the pods of kind clusters, which needs a container engine.
 	Kind Name = "kind"
 )
 
 // All are the shards, in the order in which they are numbered.
 func All() []Name {
-	return []Name{Wire, WireTrust, Clusters, Serve, Proof, OSM, Demo, Soak, Kind}
+	return []Name{Wire, WireTraffic, WireTrust, Clusters, Serve, Proof, OSM, Demo, Soak, Fuzz, Kind}
 }
 
 // Variable is the environment variable with the shard that is run; it is unset for the tests that are in

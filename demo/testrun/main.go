@@ -95,16 +95,14 @@ func shardOf(which string) (shard.Name, error) {
 func runShard(ctx context.Context, name shard.Name) error {
 	others := slices.DeleteFunc(shard.All(), func(s shard.Name) bool { return s == name })
 	fmt.Printf("shard %s; not run: %v\n", name, others)
-	if name == shard.Kind {
+	switch name {
+	case shard.Kind:
 		return runKind(ctx)
-	}
-	if err := runTestsOf(ctx, name); err != nil {
-		return err
-	}
-	if name == shard.Soak {
+	case shard.Fuzz:
 		return command(ctx, "make", "--no-print-directory", "fuzz").Run()
+	default:
+		return runTestsOf(ctx, name)
 	}
-	return nil
 }
 
 // runTestsOf runs the tests of a shard.
@@ -173,7 +171,7 @@ var alone = []string{"./cmd/e2e/wire"}
 
 // slow are the packages that take longest. They begin first, so that none of them is left alone at the end.
 var slow = []string{
-	"./engine/serve", "./engine/apply", "./engine/relay/relaytest", "./engine/registration", "./cmd", "./engine", "./certs/agent", "./cmd/e2e", "./cmd/cluster", "./cmd/check",
+	"./engine/watch", "./engine/serve", "./engine/apply", "./engine/relay/relaytest", "./engine/registration", "./cmd", "./engine", "./certs/agent", "./cmd/e2e", "./cmd/cluster", "./cmd/check",
 }
 
 // quick is what every change must pass.

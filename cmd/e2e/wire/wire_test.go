@@ -69,7 +69,7 @@ func TestPolicies(t *testing.T) {
 
 // TestTraffic compares what proxies count with what was sent.
 func TestTraffic(t *testing.T) {
-	shard.Only(t, shard.Wire)
+	shard.Only(t, shard.WireTraffic)
 	t.Parallel()
 	wire(t, []wireCase{
 		{"requests are counted", counted},
@@ -93,7 +93,7 @@ func TestAudits(t *testing.T) {
 
 // TestTrafficPushed compares what proxies send by themselves to the agent of their cluster with what was sent.
 func TestTrafficPushed(t *testing.T) {
-	shard.Only(t, shard.Wire)
+	shard.Only(t, shard.WireTraffic)
 	t.Parallel()
 	wireOn(t, startEnvironment(t, demo.Options{Relay: true}), []wireCase{
 		{"a proxy is read by mutual TLS", readSecurely},
