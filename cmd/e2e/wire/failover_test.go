@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -65,6 +66,17 @@ func failoverHTTP(t *testing.T, e *environment) {
 	})
 }
 
+// answeredIn returns an error unless all requests are answered in one cluster.
+func (e *environment) answeredIn(ctx context.Context, cluster string, from proxies.Pod, url string) error {
+	all, err := e.send(ctx, from, app.Call{URL: url, Count: 20})
+	for outcome := range all {
+		if !strings.HasPrefix(outcome, cluster+" ") {
+			return fmt.Errorf("%v, want only %s", all, cluster)
+		}
+	}
+	return err
+}
+
 // failover breaks the pods of a service in the caller's cluster: the other cluster
 // takes over, and gives back when they are repaired.
 func failover(t *testing.T, e *environment, name, protocol string, port int, outages []outage) {
@@ -73,15 +85,7 @@ func failover(t *testing.T, e *environment, name, protocol string, port int, out
 	e.during(t, virtualDestination(name, protocol, port))
 	url := fmt.Sprintf("%s://%s.global:%d", protocol, name, port)
 	only := func(cluster string) func() error {
-		return func() error {
-			all, err := e.send(t.Context(), from, app.Call{URL: url, Count: 20})
-			for outcome := range all {
-				if !strings.HasPrefix(outcome, cluster+" ") {
-					return fmt.Errorf("%v, want only %s", all, cluster)
-				}
-			}
-			return err
-		}
+		return func() error { return e.answeredIn(t.Context(), cluster, from, url) }
 	}
 	waittest.NoError(t, url+" is answered in the caller's cluster", only("cluster-1"))
 	workloads := e.workloads(t, "cluster-1", name)

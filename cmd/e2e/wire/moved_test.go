@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/meshctl/meshctl/demo/app"
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/snapshot"
@@ -24,15 +23,7 @@ func moved(t *testing.T, e *environment) {
 	from := e.pod(t, "cluster-1", "productpage-v1")
 	const url = "http://reviews.global:9080/reviews/1"
 	first := func(cluster string) func() error {
-		return func() error {
-			all, err := e.send(t.Context(), from, app.Call{URL: url, Count: 20})
-			for outcome := range all {
-				if !strings.HasPrefix(outcome, cluster+" ") {
-					return fmt.Errorf("%v, want only %s", all, cluster)
-				}
-			}
-			return err
-		}
+		return func() error { return e.answeredIn(t.Context(), cluster, from, url) }
 	}
 	e.during(t, behind("cluster-2"))
 	waittest.NoError(t, "it is answered behind the gateway", first("cluster-2"))
