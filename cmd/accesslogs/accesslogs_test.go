@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meshctl/meshctl/cmd/cmdutil"
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/accesslog"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	"github.com/meshctl/meshctl/engine/golden"
@@ -125,7 +126,7 @@ func TestWatch(t *testing.T) {
 	o.Output.Format, o.Source = cmdutil.FormatTable, cmdutil.Source{Server: url, Factory: &cmdutil.Factory{Streams: streams}}
 	done := make(chan error, 1)
 	go func() { done <- run(ctx, o) }()
-	require.Eventually(t, func() bool { return len(asked()) > 6 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(asked()) > 6 }, waittest.Limit(), time.Millisecond)
 	cancel()
 	require.NoError(t, <-done)
 	text := out.String()

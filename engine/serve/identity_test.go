@@ -18,6 +18,7 @@ import (
 	"github.com/meshctl/meshctl/demo/manifests"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/shard"
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/cluster"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -45,7 +46,7 @@ func TestASecretThatLeadsElsewhere(t *testing.T) {
 	said := assert.Eventually(t, func() bool {
 		strays(t, clusters[0], stray)
 		return strings.Contains(messageOf(t, client, "cluster-2"), "is another cluster")
-	}, 30*time.Second, 20*time.Millisecond)
+	}, waittest.Limit(), 20*time.Millisecond)
 	for time.Since(began) < 5*time.Second {
 		strays(t, clusters[0], stray)
 	}

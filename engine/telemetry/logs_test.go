@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine/accesslog"
 	commonv1 "github.com/meshctl/meshctl/engine/api/common/v1"
 	observabilityv1 "github.com/meshctl/meshctl/engine/api/observability/v1"
@@ -37,7 +38,7 @@ func (p *pushing) dialLogs(t *testing.T, certificates ...tls.Certificate) grpc.C
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{Certificates: certificates, InsecureSkipVerify: true})))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit())
 	t.Cleanup(cancel)
 	out, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, "/envoy.service.accesslog.v3.AccessLogService/StreamAccessLogs")
 	if err != nil {
@@ -55,7 +56,7 @@ func (p *pushing) nextLogs(t *testing.T) *SentLogs {
 		}
 		select {
 		case <-p.local.Signal():
-		case <-time.After(20 * time.Second):
+		case <-time.After(waittest.Limit()):
 			require.Fail(t, "nothing was said")
 		}
 	}

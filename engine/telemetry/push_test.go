@@ -26,6 +26,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/meshctl/meshctl/demo/waittest"
 	"github.com/meshctl/meshctl/engine"
 	"github.com/meshctl/meshctl/engine/snapshot"
 	"github.com/meshctl/meshctl/engine/traffic"
@@ -150,7 +151,7 @@ func (p *pushing) dial(t *testing.T, certificates ...tls.Certificate) grpc.Clien
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{Certificates: certificates, InsecureSkipVerify: true})))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit())
 	t.Cleanup(cancel)
 	out, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, "/envoy.service.metrics.v3.MetricsService/StreamMetrics")
 	if err != nil {
@@ -190,7 +191,7 @@ func (p *pushing) next(t *testing.T) *Sent {
 		}
 		select {
 		case <-p.local.Signal():
-		case <-time.After(20 * time.Second):
+		case <-time.After(waittest.Limit()):
 			require.Fail(t, "nothing was handed over")
 		}
 	}

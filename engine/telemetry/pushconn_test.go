@@ -56,7 +56,7 @@ func (p *pushing) dialSlow(t *testing.T, certificate tls.Certificate) *slow {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	s := &slow{Conn: conn}
-	require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(waittest.Limit())))
 	_, err = conn.Write(append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), frame(4, 0, 0, nil)...))
 	require.NoError(t, err)
 	return s
@@ -116,14 +116,14 @@ func TestUnendedMessages(t *testing.T) {
 			most = max(most, held())
 		}
 	}
-	assert.Eventually(t, func() bool { return p.push.Refused() > 0 }, 10*time.Second, time.Millisecond, "more than the bound was sent: %d streams of 1 MiB", open)
+	assert.Eventually(t, func() bool { return p.push.Refused() > 0 }, waittest.Limit(), time.Millisecond, "more than the bound was sent: %d streams of 1 MiB", open)
 	assert.LessOrEqual(t, most, int64(maxUnended))
 	assert.LessOrEqual(t, held(), int64(maxUnended))
 	assert.Greater(t, most, int64(maxUnended/2), "the bound was reached")
 	for _, s := range all {
 		_ = s.Close() // some are closed already
 	}
-	assert.Eventually(t, func() bool { return held() == 0 }, 10*time.Second, time.Millisecond, "what has ended takes no place")
+	assert.Eventually(t, func() bool { return held() == 0 }, waittest.Limit(), time.Millisecond, "what has ended takes no place")
 	p.local.Logs.Want([]LogRecord{failuresRecord("shop")})
 	stream := p.dialLogs(t, certificate)
 	message := recordedLog(t)

@@ -129,7 +129,7 @@ func TestReadingsDelayNothing(t *testing.T) {
 	close(l.hold)
 	select {
 	case <-full:
-	case <-time.After(time.Minute):
+	case <-time.After(waittest.Limit()):
 		t.Fatal("the readings are not taken any more")
 	}
 }

@@ -144,7 +144,7 @@ func (a *agentStream) awaitHeld() {
 	case f := <-a.frames:
 		require.NotNil(a.t, f.GetHeld())
 		a.held = append(a.held, f.GetHeld())
-	case <-time.After(time.Minute):
+	case <-time.After(waittest.Limit()):
 		require.Fail(a.t, "the hub does not say what it has")
 	}
 }
