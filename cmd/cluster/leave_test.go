@@ -1,6 +1,9 @@
 package cluster
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,6 +16,8 @@ import (
 
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
+	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
+	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -24,17 +29,34 @@ func (w *relayWorld) registered(log *sandboxtest.Buffer) (stop func()) {
 		require.ErrorContains(w.t, err, "its agent is not connected")
 	}
 	stop = w.agent(log)
-	w.listed("connected")
+	w.listed(string(multiclusterv1alpha1.ConnectionStateConnected))
 	return stop
 }
 
-// listed waits until cluster-2 is listed with a word.
+// listed waits until cluster-2 is listed with a connection or a health.
 func (w *relayWorld) listed(word string) {
 	w.t.Helper()
-	waittest.Until(w.t, "cluster-2 is "+word, func() bool {
-		require.NoError(w.t, w.meshctl("list"))
-		return strings.Contains(w.stdout(), word) && !strings.Contains(w.stdout(), "not "+word)
-	})
+	waittest.NoError(w.t, "cluster-2 is "+word, func() error { return w.listedIn("cluster-1", word) })
+}
+
+// listedIn returns an error unless a management cluster lists cluster-2 with a connection or a health. Sentences say "connected", too, of
+// a cluster that is not.
+func (w *relayWorld) listedIn(management, word string) error {
+	w.t.Helper()
+	w.reset()
+	if err := execute(w.t, NewCmd(w.factory), "list", "-o", "json", "--mgmt-context", management); err != nil {
+		return fmt.Errorf("%w: %s", err, w.stderr())
+	}
+	var all []registration.ClusterStatus
+	if err := json.Unmarshal([]byte(w.stdout()), &all); err != nil {
+		return err
+	}
+	for i := range all {
+		if s := &all[i]; s.Name == "cluster-2" && (string(s.Health) == word || s.Connection != nil && string(s.Connection.State) == word) {
+			return nil
+		}
+	}
+	return errors.New(w.stdout())
 }
 
 // left waits until the agent has deleted what takes it with it, and checks that it has deleted nothing else of what registration made.
@@ -76,13 +98,13 @@ func TestLeaveLater(t *testing.T) {
 	log := &sandboxtest.Buffer{}
 	stop := w.registered(log)
 	stop()
-	w.listed("lost")
+	w.listed(string(multiclusterv1alpha1.ConnectionStateLost))
 	err := w.meshctl("deregister", "cluster-2", "--yes")
 	require.ErrorContains(t, err, "nothing was changed, because its agent is away for ")
 	require.ErrorContains(t, err, "--force")
 	require.NoError(t, w.meshctl("deregister", "cluster-2", "--yes", "--force"))
 	assert.Contains(t, w.stderr(), "its agent does it when it comes back")
-	w.listed("leftover")
+	w.listed(string(snapshot.HealthLeftover))
 
 	w.startAgent(log)
 	w.left(log)
@@ -101,7 +123,7 @@ func TestLeaveInvited(t *testing.T) {
 	sandboxtest.Apply(t, w.remote, []byte(w.stdout()))
 	log := &sandboxtest.Buffer{}
 	w.agent(log)
-	w.listed("connected")
+	w.listed(string(multiclusterv1alpha1.ConnectionStateConnected))
 	require.NoError(t, w.meshctl("deregister", "cluster-2", "--yes"), "%s\n%s", log, w.serveLog)
 	assert.Contains(t, w.stderr(), "nothing remains on it")
 	waittest.Until(t, "it says so", func() bool { return strings.Contains(log.String(), "nothing of meshctl is in it any more") })

@@ -29,6 +29,7 @@ import (
 	"github.com/meshctl/meshctl/demo/local"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
+	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -46,6 +47,8 @@ type relayWorld struct {
 	stderr     func() string
 	reset      func()
 	serveLog   *sandboxtest.Buffer
+	// agentSaid is the log of the last agent that was started.
+	agentSaid *sandboxtest.Buffer
 }
 
 func newRelayWorld(t *testing.T) *relayWorld {
@@ -58,7 +61,7 @@ func newRelayWorld(t *testing.T) *relayWorld {
 // newRelayClusters is a world of n clusters in which nothing serves yet.
 func newRelayClusters(t *testing.T, n int) *relayWorld {
 	t.Helper()
-	w := &relayWorld{t: t, servers: sandboxtest.APIServers(t, n), configs: map[string]*rest.Config{}, address: sandboxtest.Address(t), serveLog: &sandboxtest.Buffer{}}
+	w := &relayWorld{t: t, servers: sandboxtest.APIServers(t, n), configs: map[string]*rest.Config{}, address: sandboxtest.Address(t), serveLog: &sandboxtest.Buffer{}, agentSaid: &sandboxtest.Buffer{}}
 	for _, server := range w.servers {
 		config, err := server.Config()
 		require.NoError(t, err)
@@ -70,7 +73,25 @@ func newRelayClusters(t *testing.T, n int) *relayWorld {
 	_, err := registration.InstallCRDs(t.Context(), w.management)
 	require.NoError(t, err)
 	sandboxtest.MakeNamespace(t, w.management, "gloo-mesh")
+	t.Cleanup(func() {
+		if t.Failed() {
+			w.explain()
+		}
+	})
 	return w
+}
+
+// explain prints what may be why the test failed.
+func (w *relayWorld) explain() {
+	w.reset()
+	list := NewCmd(w.factory)
+	list.SetArgs([]string{"list", "--mgmt-context", "cluster-1"})
+	err := list.ExecuteContext(context.WithoutCancel(w.t.Context()))
+	w.t.Logf("cluster list: %v\n%s%s", err, w.stdout(), w.stderr())
+	for name, log := range map[string]*sandboxtest.Buffer{"serve": w.serveLog, "the agent": w.agentSaid} {
+		text := log.String()
+		w.t.Logf("the end of what %s said:\n%s", name, text[max(0, len(text)-4000):])
+	}
 }
 
 // serve starts the management plane.
@@ -122,7 +143,7 @@ func (w *relayWorld) agentName() string {
 }
 
 // agent starts the agent with the account of its registration, and with the arguments that the command names.
-func (w *relayWorld) agent(log io.Writer, args ...string) (stop func()) {
+func (w *relayWorld) agent(log *sandboxtest.Buffer, args ...string) (stop func()) {
 	w.t.Helper()
 	waittest.NoError(w.t, "the agent has a token", func() error {
 		_, err := sandboxtest.Clientset(w.t, w.remote).CoreV1().Secrets("gloo-mesh").Get(w.t.Context(), snapshot.RelayTokenSecret, metav1.GetOptions{})
@@ -132,8 +153,9 @@ func (w *relayWorld) agent(log io.Writer, args ...string) (stop func()) {
 }
 
 // startAgent starts the agent again, which has its certificate.
-func (w *relayWorld) startAgent(log io.Writer, args ...string) (stop func()) {
+func (w *relayWorld) startAgent(log *sandboxtest.Buffer, args ...string) (stop func()) {
 	w.t.Helper()
+	w.agentSaid = log
 	cmd := agent.NewCmd(w.commandFactory(sandboxtest.As(w.t, w.remote, "gloo-mesh", w.agentName()), log), nil)
 	return w.run(cmd, append([]string{"--namespace", "gloo-mesh", "--health-bind=", "--relay-server", w.address, "--relay-name", "gloo-mesh-mgmt-server.gloo-mesh", "--mgmt-namespace", "gloo-mesh"}, args...)...)
 }
@@ -260,10 +282,7 @@ func TestApprove(t *testing.T) {
 	require.Error(t, w.meshctl("approve", "cluster-2", "--yes", "--key", "nobody"))
 	require.NoError(t, w.meshctl("approve", "cluster-2", "--yes", "--key", key[1][:8]), "%s", log)
 	assert.Contains(t, w.stderr(), key[1])
-	waittest.Until(t, "the agent is connected", func() bool {
-		require.NoError(t, w.meshctl("list"))
-		return regexp.MustCompile(`(?m)^cluster-2 +relay +connected `).MatchString(w.stdout())
-	})
+	w.listed(string(multiclusterv1alpha1.ConnectionStateConnected))
 	assert.NotContains(t, w.serveLog.String()+log.String(), shared)
 }
 

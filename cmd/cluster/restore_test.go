@@ -16,6 +16,7 @@ import (
 
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
+	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/registration"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
@@ -134,10 +135,8 @@ func TestRestoreWithAnAgent(t *testing.T) {
 	// The address that the agent dials leads to the new serve, as a name would that is moved.
 	w.serve()
 	waittest.NoError(t, "the agent has come back, and the policy is in force by the new serve", func() error {
-		w.reset()
-		cmd := NewCmd(w.factory)
-		if err := execute(t, cmd, "list", "--mgmt-context", "cluster-3"); err != nil || !strings.Contains(w.stdout(), "connected") || strings.Contains(w.stdout(), "not connected") {
-			return fmt.Errorf("%w: %s%s\n%s", err, w.stdout(), w.stderr(), log)
+		if err := w.listedIn("cluster-3", string(multiclusterv1alpha1.ConnectionStateConnected)); err != nil {
+			return fmt.Errorf("%w\n%s", err, log)
 		}
 		if state := w.stateOf(snapshot.TrafficPolicy, "patient"); state != "ACCEPTED" {
 			return fmt.Errorf("the policy is %q", state)

@@ -22,6 +22,7 @@ import (
 	"github.com/meshctl/meshctl/demo/kube"
 	"github.com/meshctl/meshctl/demo/sandboxtest"
 	"github.com/meshctl/meshctl/demo/waittest"
+	multiclusterv1alpha1 "github.com/meshctl/meshctl/engine/api/multicluster/v1alpha1"
 	"github.com/meshctl/meshctl/engine/snapshot"
 )
 
@@ -391,7 +392,7 @@ func (w *tenantWorld) goesAway(u *tenant) {
 	mine, uid := u.inside(snapshot.VirtualService, "ratings")
 	before := w.written("")
 	w.stopAgent()
-	w.listed("lost")
+	w.listed(string(multiclusterv1alpha1.ConnectionStateLost))
 	w.stopServe()
 	require.NoError(t, u.as.Apply(t.Context(), u.object(trafficKind, "ratings", `{`+ratings+`, policy: {requestTimeout: 55s}}`, "")))
 	w.stopServe = w.serve()
